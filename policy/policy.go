@@ -1,0 +1,232 @@
+// Package policy decides when a client sends, waits, retries, hedges and gives
+// up on one call.
+//
+// It does no I/O, reads no clock, draws from no global random source and starts
+// no goroutine. A driver tells a [Call] what happened and when, and does what
+// the returned [Action] says; an event loop over sockets and a simulator in
+// virtual time drive the same code. Nothing here is safe for concurrent use:
+// a Client and its Calls belong to one loop.
+package policy
+
+import (
+	"time"
+
+	"latencylab/clock"
+)
+
+// MaxOpen is the largest number of attempts of one call that are open at once.
+const MaxOpen = 8
+
+// Policy says how a client reacts to slowness and failure. The zero Policy
+// sends once and waits for ever.
+type Policy struct {
+	// Deadline bounds the call from its intended instant. 0 means none.
+	Deadline time.Duration
+	// MinStart is the least time that must be left before the deadline for an
+	// attempt to be started. 0 means that any time left will do.
+	MinStart time.Duration
+	// AttemptTimeout bounds each attempt from its send. 0 means none.
+	AttemptTimeout time.Duration
+	// Attempts caps all sends of one call, the first included. 0 means as many
+	// as Retry.Max and Hedge.Max allow.
+	Attempts int
+
+	Retry   Retry
+	Backoff Backoff
+	Hedge   Hedge
+	Budget  Budget
+
+	// Cancel is what the driver does to an attempt whose answer is no longer wanted.
+	Cancel Cancel
+	// Picker chooses the replica of each attempt.
+	Picker Picker
+}
+
+// Retry says which failures are tried again.
+type Retry struct {
+	// Max is the number of retries of one call beside its first attempt. 0 means none.
+	Max int
+	// On lists the status codes that are retried. nil means 408, 429, 502, 503
+	// and 504 (RFC 9110 15.5.9, RFC 6585 4, RFC 9110 15.6.3-15.6.5). Transport
+	// errors and attempt timeouts are always retryable.
+	On []uint16
+	// Unsafe allows a second attempt of a request that is not idempotent
+	// (RFC 9110 9.2.2).
+	Unsafe bool
+}
+
+// Backoff is the wait before retry n = 1, 2, …: min(Cap, Base*Factor^(n-1)),
+// with Jitter drawn after the cap. All arithmetic saturates.
+type Backoff struct {
+	// Base is the wait before the first retry. 0 means that retries do not wait.
+	Base time.Duration
+	// Cap bounds the wait. 0 means no bound but the deadline.
+	Cap time.Duration
+	// Factor is the growth per retry, at least 1. 0 means 2.
+	Factor float64
+	Jitter Jitter
+}
+
+// Jitter is how a backoff is spread.
+type Jitter uint8
+
+const (
+	// JitterFull draws the wait uniformly from [0, backoff] (Brooker,
+	// "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+	JitterFull Jitter = iota
+	// JitterNone waits the backoff itself.
+	JitterNone
+)
+
+// Hedge sends a further attempt while one is open.
+type Hedge struct {
+	// Max is the number of hedges of one call. 0 means none.
+	Max int
+	// Delay is the wait after the send of the newest attempt. 0 means at once.
+	// It is not used when Quantile is set.
+	Delay time.Duration
+	// Quantile, in (0, 1), makes the delay follow that quantile of the client's
+	// first attempts, each counted from its send to the end of its call, also
+	// when it was superseded. 0 means the fixed Delay.
+	Quantile float64
+	// Window is how far back the tracked quantile looks. 0 means 30 s.
+	Window time.Duration
+	// MinSamples is the number of samples in the window below which nothing is
+	// hedged. 0 means 100.
+	MinSamples int
+}
+
+// Budget is one token bucket that retries and hedges both pay from.
+type Budget struct {
+	// Deposit is what each call adds, in tokens: 0.1 is a budget of 10 %.
+	// A Budget with Deposit 0 and Capacity 0 does not limit.
+	Deposit float64
+	// Capacity bounds the tokens held. 0 means 100 when Deposit is set. The
+	// bucket starts full.
+	Capacity float64
+}
+
+// Cancel is what a driver does with an attempt whose answer is not wanted.
+type Cancel uint8
+
+const (
+	// CancelClose closes the connection with FIN, as HTTP/1.1 clients do.
+	CancelClose Cancel = iota
+	// CancelDrain lets the response come in, drops it and keeps the connection.
+	CancelDrain
+	// CancelReset closes the connection with RST (SO_LINGER 0).
+	CancelReset
+)
+
+// Picker chooses among replicas; a retry or hedge prefers those that the call
+// has not tried.
+type Picker uint8
+
+const (
+	// PickRandom draws keyed by (seed, call, attempt).
+	PickRandom Picker = iota
+	// PickRoundRobin takes call number modulo replicas first, then the next ones.
+	PickRoundRobin
+)
+
+// Kind is why an attempt is sent.
+type Kind uint8
+
+const (
+	First Kind = iota // the first attempt of the call
+	Retried           // after another has failed and none is open
+	Hedged            // while another is open
+	Kinds             // number of kinds
+)
+
+// Phase is how far an attempt has come.
+type Phase uint8
+
+const (
+	PhaseAcquire   Phase = iota // waiting for a connection
+	PhaseDNS                    // resolving the name
+	PhaseConnect                // dialling
+	PhaseTLS                    // TLS handshake
+	PhaseWrite                  // writing the request
+	PhaseFirstByte              // written, no byte of the answer yet
+	PhaseBody                   // the answer is coming in
+	Phases                      // number of phases
+)
+
+// Disposition is what an attempt's result means for the call.
+type Disposition uint8
+
+const (
+	// DispOK is an answer that the user wanted.
+	DispOK Disposition = iota
+	// DispRetryable is a failure that another attempt may mend.
+	DispRetryable
+	// DispFatal is a failure that another attempt would meet as well.
+	DispFatal
+	// DispUnsent reports that the driver had no connection for a hedge: the
+	// attempt was never sent, and its token goes back.
+	DispUnsent
+)
+
+// Outcome is how a call ended.
+type Outcome uint8
+
+const (
+	// Going: the call has not ended.
+	Going Outcome = iota
+	// OK: an attempt brought a wanted answer.
+	OK
+	// Failed: the last attempt failed and no other may be sent.
+	Failed
+	// Expired: the deadline came while the call waited; its response time is
+	// known only to be at least the deadline.
+	Expired
+)
+
+// Rule is the rule that refused an attempt.
+type Rule uint8
+
+const (
+	RuleNone        Rule = iota
+	RuleDisposition      // the failure is not retryable
+	RuleIdempotency      // the request is not safe to send twice
+	RuleAttempts         // no attempts left
+	RuleTime             // not enough time left before the deadline
+	RuleBudget           // no token
+	RuleConnections      // no free connection for a hedge
+	RuleSamples          // the tracked delay has too few samples
+	Rules                // number of rules
+)
+
+// Result is how one attempt ended, as the driver saw it.
+type Result struct {
+	Disposition Disposition
+	Phase       Phase
+	Status      uint16        // 0 when there was no answer
+	Hint        time.Duration // Retry-After from the receipt of the answer; 0 means none
+}
+
+// Action is what the driver must do next, in field order: cancel, send, finish,
+// then set the call's single timer. One step sends at most one attempt; when
+// Timer is due at once the driver calls Advance again.
+type Action struct {
+	Cancel   uint8      // bit s: the attempt in slot s is no longer wanted
+	TimedOut uint8      // the part of Cancel that a timeout or the deadline ended
+	Slot     uint8      // slot of the attempt to send, below MaxOpen
+	Kind     Kind       // why it is sent
+	Attempt  uint32     // number of the attempt to send, from 1; 0: nothing to send
+	Replica  uint16     // replica picked for it
+	Finish   Outcome    // how the call ended, or Going
+	Refused  Rule       // the rule that refused an attempt at this step, or RuleNone
+	Timer    clock.Time // when to call Advance; clock.Never: no timer
+}
+
+// Request is what a call is about.
+type Request struct {
+	// ID numbers the calls of one policy in one run from 0; it keys the draws.
+	ID uint64
+	// Intended is when the schedule wanted the call sent; the deadline counts from it.
+	Intended clock.Time
+	// Idempotent says that the request may be sent more than once.
+	Idempotent bool
+}

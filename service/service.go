@@ -1,0 +1,111 @@
+// Package service decides what a server does to a request: how long it works
+// on it, whether it queues, sheds or fails it, and what a cancelled caller
+// changes.
+//
+// It does no I/O, reads no clock and starts no goroutine. A driver (the target
+// on sockets, the simulator in virtual time) reports arrivals, due answers and
+// callers that left; the Server answers with what starts next and when it is
+// due. Nothing here is safe for concurrent use.
+package service
+
+import (
+	"time"
+
+	"latencylab/clock"
+)
+
+// Spec describes the replicas of one service. The zero Spec is one replica that
+// answers 200 at once.
+type Spec struct {
+	// Replicas is the number of servers. 0 means 1; at most 65,535.
+	Replicas int
+	// Time is the service time of a request. The zero Dist is constant 0.
+	Time Dist
+	// Slow replaces Time for a share of the requests or replicas.
+	Slow Slow
+	// Slots is the number of requests a replica works on at once. 0 means no limit.
+	Slots int
+	// Queue is the number of requests that may wait for a slot. Negative means
+	// no limit; 0 means none: a request that finds no slot is shed.
+	Queue int
+	// Shed is the status of a request that found the queue full. 0 means 503.
+	Shed uint16
+	// Status lists the shares of requests that are answered with a status other
+	// than 200. The shares add up to at most 1.
+	Status []StatusShare
+	// RetryAfter is sent with 429 and 503 answers, in whole seconds (RFC 9110
+	// 10.2.3). 0 means none.
+	RetryAfter time.Duration
+	// Cancel is what happens to work whose caller has left.
+	Cancel Cancel
+	// Body is the length of the answer's body in bytes.
+	Body int
+	// Each changes single replicas, by number from 0.
+	Each []Each
+}
+
+// Slow is a share of slow requests, attempts or replicas.
+type Slow struct {
+	// Share in [0, 1] of what By names is slow.
+	Share float64
+	// Time is the service time of what is slow.
+	Time Dist
+	By   SlowBy
+}
+
+// SlowBy is what slowness sticks to.
+type SlowBy uint8
+
+const (
+	// SlowByRequest draws anew for each (call, attempt): copies are independent.
+	SlowByRequest SlowBy = iota
+	// SlowByReplica draws once for each replica.
+	SlowByReplica
+)
+
+// StatusShare is the share in [0, 1] of requests answered with Status.
+type StatusShare struct {
+	Status uint16
+	Share  float64
+}
+
+// Each changes one replica.
+type Each struct {
+	Replica int
+	// Factor multiplies every service time of the replica. 0 means 1.
+	Factor float64
+	// Time, if set, replaces the service's Time on this replica.
+	Time *Dist
+}
+
+// Cancel is what a server does when the caller of a request has left.
+type Cancel uint8
+
+const (
+	// CancelNone: nothing stops; queued and running work goes on.
+	CancelNone Cancel = iota
+	// CancelQueued: a request that waits is dropped, running work goes on.
+	CancelQueued
+	// CancelRunning: running work stops too and frees its slot.
+	CancelRunning
+)
+
+// Job names an admitted request until its End or a Cancel that dropped it.
+// 0 names none.
+type Job uint32
+
+// Step is what started by an event. At most one job starts per event.
+type Step struct {
+	Job Job        // the job that starts now; 0: none
+	Tag uint32     // the driver's mark of that job
+	Due clock.Time // when its answer is due: the driver calls End then
+}
+
+// Answer is what a due job sends.
+type Answer struct {
+	Status     uint16
+	RetryAfter time.Duration // 0: no header
+	Body       int           // bytes
+	Drawn      time.Duration // the service time that was drawn for the job
+	Tag        uint32
+}
