@@ -1,0 +1,274 @@
+package histo
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/quick"
+)
+
+// sample returns n values of a shape that a seed picks: uniform, log-uniform,
+// two lumps or constant.
+func sample(r *rand.Rand, n int) []int64 {
+	shape := r.IntN(4)
+	vs := make([]int64, n)
+	for i := range vs {
+		switch shape {
+		case 0:
+			vs[i] = r.Int64N(Highest + 1)
+		case 1:
+			vs[i] = int64(math.Exp(r.Float64() * math.Log(float64(Highest))))
+		case 2:
+			vs[i] = 20_000_000 + r.Int64N(40_000_000)
+			if r.IntN(50) == 0 {
+				vs[i] = 1_000_000_000
+			}
+		case 3:
+			vs[i] = 501_000_000
+		}
+	}
+	return vs
+}
+
+func record(vs []int64) *Histogram {
+	h := New()
+	for _, v := range vs {
+		h.Record(v)
+	}
+	return h
+}
+
+func TestIndexIsMonotoneAndInvertible(t *testing.T) {
+	for i := range size - 1 {
+		lo, hi := lowest(i), highest(i)
+		if lo > Highest {
+			break
+		}
+		if index(lo) != i || index(hi) != i {
+			t.Fatalf("bucket %d is [%d, %d], but these have indices %d and %d", i, lo, hi, index(lo), index(hi))
+		}
+		if lo > 0 && float64(hi-lo) >= float64(lo)/1000 {
+			t.Fatalf("bucket %d is [%d, %d], wider than 1 part in 1000", i, lo, hi)
+		}
+	}
+	if i := index(Highest); i >= size {
+		t.Fatalf("index(Highest) = %d, want below %d", i, size)
+	}
+}
+
+func TestQuantilesAgainstSortedSlice(t *testing.T) {
+	qs := []float64{0, 0.001, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 1}
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		vs := sample(r, 1+r.IntN(5000))
+		h := record(vs)
+		slices.Sort(vs)
+		last := int64(-1)
+		for _, q := range qs {
+			got := h.Quantile(q)
+			want := vs[max(int(math.Ceil(q*float64(len(vs))-1e-9)), 1)-1]
+			if got < want || float64(got-want) > float64(want)/1000 {
+				t.Errorf("seed %d, n %d: quantile %g = %d, exact %d", seed, len(vs), q, got, want)
+			}
+			if got < last || got < vs[0] || got > vs[len(vs)-1] {
+				t.Errorf("seed %d: quantile %g = %d is below the one before it (%d) or outside [%d, %d]", seed, q, got, last, vs[0], vs[len(vs)-1])
+			}
+			last = got
+		}
+		var sum uint64
+		for _, v := range vs {
+			sum += uint64(v)
+		}
+		if h.Min() != vs[0] || h.Max() != vs[len(vs)-1] || h.Count() != uint64(len(vs)) || h.Sum() != sum {
+			t.Errorf("seed %d: min, max, count, sum = %d, %d, %d, %d", seed, h.Min(), h.Max(), h.Count(), h.Sum())
+		}
+	}
+}
+
+func TestRank(t *testing.T) {
+	for _, c := range []struct {
+		why   string
+		q     float64
+		total uint64
+		want  uint64
+	}{
+		{"the median of one value is that value", 0.5, 1, 1},
+		{"the lower of two middle values is the median", 0.5, 2, 1},
+		{"0.9 of 10 is 9 although 0.9 is above nine tenths in binary", 0.9, 10, 9},
+		{"0.99 of 100 is the last but one", 0.99, 100, 99},
+		{"0.999 of 1000 is the last but one", 0.999, 1000, 999},
+		{"a fraction of a rank counts as a whole one", 0.999, 1001, 1000},
+		{"quantile 0 is the first value", 0, 10, 1},
+		{"quantile 1 is the last value", 1, 10, 10},
+		{"a quantile below 0 is the first value", -3, 10, 1},
+		{"a quantile above 1 is the last value", 7, 10, 10},
+		{"a quantile that is no number is the first value", math.NaN(), 10, 1},
+		{"the largest total does not overflow", 1, math.MaxUint64, math.MaxUint64},
+	} {
+		if got := Rank(c.q, c.total); got != c.want {
+			t.Errorf("%s: Rank(%g, %d) = %d, want %d", c.why, c.q, c.total, got, c.want)
+		}
+	}
+}
+
+func TestQuantileOfRanksAbsentValuesLast(t *testing.T) {
+	h := New()
+	for v := range int64(98) {
+		h.Record(v + 1)
+	}
+	for _, c := range []struct {
+		why  string
+		q    float64
+		n    uint64
+		want int64
+		ok   bool
+	}{
+		{"p50 falls among the values", 0.5, 100, 50, true},
+		{"p98 is the last value", 0.98, 100, 98, true},
+		{"p99 falls among the two that are absent", 0.99, 100, 0, false},
+		{"a total below the count counts as the count", 1, 5, 98, true},
+	} {
+		if got, ok := h.QuantileOf(c.q, c.n); got != c.want || ok != c.ok {
+			t.Errorf("%s: QuantileOf(%g, %d) = %d, %v, want %d, %v", c.why, c.q, c.n, got, ok, c.want, c.ok)
+		}
+	}
+	if _, ok := New().QuantileOf(0.5, 0); ok {
+		t.Error("an empty histogram has a median")
+	}
+}
+
+func TestOutOfRangeIsClampedAndCounted(t *testing.T) {
+	h := New()
+	h.Record(-1)
+	h.RecordN(math.MinInt64, 2)
+	h.Record(Highest)
+	h.Record(Highest + 1)
+	h.RecordN(math.MaxInt64, 3)
+	if h.Count() != 8 || h.Negative() != 3 || h.Over() != 4 || h.Min() != 0 || h.Max() != Highest {
+		t.Errorf("count %d, negative %d, over %d, min %d, max %d", h.Count(), h.Negative(), h.Over(), h.Min(), h.Max())
+	}
+	if got := h.Quantile(1); got != Highest {
+		t.Errorf("quantile 1 = %d, want %d", got, Highest)
+	}
+}
+
+func TestSumSaturatesAndMeanDoesNot(t *testing.T) {
+	h := New()
+	h.RecordN(Highest, 10_000_000)
+	if h.Sum() != math.MaxUint64 {
+		t.Errorf("sum = %d, want saturation", h.Sum())
+	}
+	if m := h.Mean(); math.Abs(m-float64(Highest)) > 1 {
+		t.Errorf("mean = %g, want %d", m, Highest)
+	}
+}
+
+func TestEmptyHistogramHasNoNaN(t *testing.T) {
+	h := New()
+	if h.Count() != 0 || h.Min() != 0 || h.Max() != 0 || h.Mean() != 0 || h.Quantile(0.5) != 0 || h.CountAtOrBelow(5) != 0 {
+		t.Error("an empty histogram is not all zero")
+	}
+	h.RecordN(7, 0)
+	if h.Count() != 0 || h.Min() != 0 {
+		t.Error("recording a value no times changed the histogram")
+	}
+}
+
+func TestMergeEqualsRecordingBoth(t *testing.T) {
+	f := func(seedA, seedB uint64) bool {
+		a := sample(rand.New(rand.NewPCG(seedA, 2)), int(seedA%300))
+		b := sample(rand.New(rand.NewPCG(seedB, 3)), int(seedB%300))
+		m := record(a)
+		m.Merge(record(b))
+		return equal(m, record(append(slices.Clone(a), b...)))
+	}
+	if err := quick.Check(f, &quick.Config{MaxCount: 60}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestResetLeavesAnEmptyHistogram(t *testing.T) {
+	h := record([]int64{1, 5_000_000, Highest, -1, math.MaxInt64})
+	h.Reset()
+	if !equal(h, New()) {
+		t.Error("a reset histogram differs from a new one")
+	}
+	h.Reset()
+	h.Record(3)
+	if !equal(h, record([]int64{3})) {
+		t.Error("a histogram used after Reset differs from a new one")
+	}
+}
+
+func TestCountAtOrBelow(t *testing.T) {
+	h := record([]int64{10, 20, 20, 1_000_000_000})
+	for _, c := range []struct {
+		why  string
+		ns   int64
+		want uint64
+	}{
+		{"below the smallest", 9, 0},
+		{"negative", -1, 0},
+		{"at a value", 20, 3},
+		{"between values", 999_000_000, 3},
+		{"at the largest", 1_000_000_000, 4},
+		{"far above", math.MaxInt64, 4},
+	} {
+		if got := h.CountAtOrBelow(c.ns); got != c.want {
+			t.Errorf("%s: CountAtOrBelow(%d) = %d, want %d", c.why, c.ns, got, c.want)
+		}
+	}
+}
+
+func TestSetExact(t *testing.T) {
+	h := record([]int64{100_000_000, 200_000_000})
+	for _, c := range []struct {
+		why      string
+		min, max int64
+		ok       bool
+	}{
+		{"the exact extremes are taken", 100_000_000, 200_000_000, true},
+		{"a minimum above the lowest bucket contradicts the counts", 150_000_000, 200_000_000, false},
+		{"a maximum below the highest bucket contradicts the counts", 100_000_000, 150_000_000, false},
+		{"a negative minimum is refused", -1, 200_000_000, false},
+		{"a maximum above the range is refused", 100_000_000, math.MaxInt64, false},
+	} {
+		if got := h.SetExact(c.min, c.max, 300_000_000); got != c.ok {
+			t.Errorf("%s: SetExact = %v", c.why, got)
+		}
+	}
+}
+
+func equal(a, b *Histogram) bool {
+	return *a.counts == *b.counts && a.count == b.count && a.min == b.min && a.max == b.max &&
+		a.sumLo == b.sumLo && a.sumHi == b.sumHi && a.over == b.over && a.negative == b.negative
+}
+
+func TestRecordDoesNotAllocate(t *testing.T) {
+	h, o := New(), record([]int64{1, 2, 3})
+	if n := testing.AllocsPerRun(100, func() {
+		h.Record(40_000_000)
+		h.RecordN(1, 3)
+		h.Merge(o)
+		h.Quantile(0.99)
+		h.Reset()
+	}); n != 0 {
+		t.Errorf("%g allocations, want 0", n)
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	vs := sample(rand.New(rand.NewPCG(1, 1)), 4096)
+	for i := range vs {
+		vs[i] = 20_000_000 + int64(i)*9973
+	}
+	h := New()
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		h.Record(vs[i&4095])
+		i++
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
