@@ -1,0 +1,7 @@
+// room: sim
+
+package sim
+
+import . "time" // want: dot-import
+
+var start Time

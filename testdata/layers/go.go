@@ -1,0 +1,8 @@
+// room: sim
+
+package sim
+
+func both(f, g func()) {
+	go f() // want: go
+	g()
+}

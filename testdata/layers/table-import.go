@@ -1,0 +1,5 @@
+// room: results
+
+package results
+
+import _ "latencylab/helpers" // want: table

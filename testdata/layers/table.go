@@ -1,0 +1,3 @@
+// room: util
+
+package util // want: table

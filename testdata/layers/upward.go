@@ -1,0 +1,11 @@
+// room: engine
+
+package engine
+
+import (
+	_ "latencylab/results" // want: upward
+	_ "latencylab/trial"   // want: upward
+
+	_ "latencylab/ledger"
+	_ "latencylab/policy"
+)
