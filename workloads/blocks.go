@@ -1,0 +1,124 @@
+package workloads
+
+import (
+	"math/bits"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/draw"
+)
+
+// Block is one stretch of a measurement in which a single policy is driven, in
+// time on that policy's own clock. Arrivals intended in the first Burn are
+// burn-in; those of the Data that follows are measured.
+type Block struct {
+	Burn, Data time.Duration
+	// Calls above 0 ends the data after that many data calls; Data is then not used.
+	Calls uint64
+}
+
+// Schedule walks the arrivals of successive blocks. Arrival numbers go on over
+// the blocks: an arrival at or beyond a block's end is not consumed, and its
+// number starts the next block. Every loop of a driver walks all arrivals and
+// keeps its own, so that loops need not talk to each other. It does not
+// allocate. Not safe for concurrent use.
+type Schedule struct {
+	arrivals Arrivals
+	i        uint64 // number of the next arrival
+	digest   uint64
+	at       clock.Time // last arrival of the block, or its base
+	burnEnd  clock.Time
+	end      clock.Time
+	calls    uint64 // data calls left; only when counted
+	counted  bool
+}
+
+// NewSchedule returns a schedule before its first block, at arrival 0. Next
+// gives nothing before Begin.
+func NewSchedule(a *Arrivals) *Schedule { return &Schedule{arrivals: *a} }
+
+// Begin starts a block at base: its first arrival is at base plus the gap of
+// the next arrival number. It may be called at any time; what is left of the
+// block before is given up.
+func (s *Schedule) Begin(base clock.Time, b Block) {
+	s.at = base
+	s.burnEnd = base.Add(b.Burn)
+	s.end = s.burnEnd.Add(b.Data)
+	s.calls, s.counted = b.Calls, b.Calls > 0
+	if s.counted {
+		s.end = clock.Never
+	}
+}
+
+// Next consumes the next arrival of the block: its number, its intended
+// instant and whether it is burn-in. ok is false, and nothing is consumed, when
+// the block has no more.
+func (s *Schedule) Next() (i uint64, at clock.Time, burn, ok bool) {
+	if s.counted && s.calls == 0 {
+		return 0, 0, false, false
+	}
+	gap := s.arrivals.Gap(s.i)
+	at = s.at.Add(gap)
+	if at >= s.end {
+		return 0, 0, false, false
+	}
+	i, burn = s.i, at < s.burnEnd
+	if s.counted && !burn {
+		s.calls--
+	}
+	s.digest += draw.Mix(i, uint64(gap), 0)
+	s.at = at
+	s.i++
+	return i, at, burn, true
+}
+
+// Count returns the number of arrivals consumed so far, which is the number of
+// the next one.
+func (s *Schedule) Count() uint64 { return s.i }
+
+// Digest identifies the arrivals consumed so far; it equals
+// Arrivals.Digest(Count()).
+func (s *Schedule) Digest() uint64 { return s.digest }
+
+// Order returns which policy each block of a measurement drives: rounds rounds
+// in each of which every one of the policies (numbered from 0) has one block.
+// Either argument below 1 gives nil.
+//
+// For two policies it is the Thue-Morse sequence 01 10 10 01 10 01 01 10 …,
+// which cancels linear, quadratic … drift and holds 0→0, 0→1, 1→0 and 1→1, so
+// that what one block leaves to the next can be estimated.
+//
+// For k policies the rounds come in pairs. Pair j is row j mod k of Williams'
+// square, whose first row is 0, 1, k-1, 2, k-2, … and whose further rows add 1
+// to every entry modulo k, and then the same row backwards: within rounds each
+// policy follows each other one equally often after k pairs (Williams,
+// "Experimental designs balanced for the estimation of residual effects of
+// treatments", 1949), and at the middle of a pair a policy follows itself. In
+// every k pairs whose number c has an odd count of one bits, each pair is
+// turned round; with k = 2 this is the Thue-Morse sequence.
+func Order(policies, rounds int) []int {
+	if policies < 1 || rounds < 1 {
+		return nil
+	}
+	order := make([]int, 0, policies*rounds)
+	for r := range rounds {
+		pair := r / 2
+		cycle := pair / policies
+		backwards := (r%2 == 1) != (bits.OnesCount(uint(cycle))%2 == 1)
+		for n := range policies {
+			if backwards {
+				n = policies - 1 - n
+			}
+			order = append(order, (zigzag(n, policies)+pair)%policies)
+		}
+	}
+	return order
+}
+
+// zigzag returns entry n of 0, 1, k-1, 2, k-2, …
+func zigzag(n, k int) int {
+	if n%2 == 1 {
+		return (n + 1) / 2
+	}
+	return (k - n/2) % k
+}
