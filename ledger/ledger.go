@@ -36,6 +36,9 @@ type Ledger struct {
 	// they rank as +infinity in their kind.
 	Cut [policy.Kinds]uint64
 
+	// Tail holds the slowest call of each slice of time.
+	Tail Tail
+
 	Lag      *histo.Histogram // started - intended of every call begun
 	PoolWait *histo.Histogram // sent - started of first attempts and retries
 	// ReadDelay is the instant of our read less the kernel's receive stamp.
@@ -76,6 +79,7 @@ func (l *Ledger) Merge(o *Ledger) {
 	for k := range policy.Kinds {
 		l.Cut[k] += o.Cut[k]
 	}
+	l.Tail.Merge(&o.Tail)
 	to, from := l.histograms(), o.histograms()
 	for i := range to {
 		(*to[i]).Merge(*from[i])
@@ -87,6 +91,7 @@ func (l *Ledger) Reset() {
 	l.Counts = Counts{Errors: l.Errors[:0]}
 	clear(l.WithinCount)
 	l.Cut = [policy.Kinds]uint64{}
+	l.Tail.Reset()
 	for _, p := range l.histograms() {
 		(*p).Reset()
 	}
