@@ -1,11 +1,3 @@
-// Package policy decides when a client sends, waits, retries, hedges and gives
-// up on one call.
-//
-// It does no I/O, reads no clock, draws from no global random source and starts
-// no goroutine. A driver tells a [Call] what happened and when, and does what
-// the returned [Action] says; an event loop over sockets and a simulator in
-// virtual time drive the same code. Nothing here is safe for concurrent use:
-// a Client and its Calls belong to one loop.
 package policy
 
 import (
@@ -133,10 +125,10 @@ const (
 type Kind uint8
 
 const (
-	First Kind = iota // the first attempt of the call
-	Retried           // after another has failed and none is open
-	Hedged            // while another is open
-	Kinds             // number of kinds
+	First   Kind = iota // the first attempt of the call
+	Retried             // after another has failed and none is open
+	Hedged              // while another is open
+	Kinds               // number of kinds
 )
 
 // Phase is how far an attempt has come.
