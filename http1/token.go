@@ -1,0 +1,179 @@
+package http1
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// isToken[c] reports whether c may stand in a token (RFC 9110 5.6.2).
+var isToken = func() (t [256]bool) {
+	for c := range 256 {
+		b := byte(c)
+		t[c] = isDigit(b) || isAlpha(b)
+	}
+	for _, c := range []byte("!#$%&'*+-.^_`|~") {
+		t[c] = true
+	}
+	return t
+}()
+
+// hexValue[c] is the value of the hexadecimal digit c, 0xff for any other byte.
+var hexValue = func() (t [256]uint8) {
+	for c := range 256 {
+		switch b := byte(c); {
+		case isDigit(b):
+			t[c] = b - '0'
+		case 'a' <= b|0x20 && b|0x20 <= 'f':
+			t[c] = b | 0x20 - 'a' + 10
+		default:
+			t[c] = 0xff
+		}
+	}
+	return t
+}()
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
+
+func isAlpha(c byte) bool { return c|0x20-'a' < 26 }
+
+// nameLen returns the length of the field name that line starts with, 0 when
+// it does not start with a token and a colon.
+func nameLen(line []byte) int {
+	for i, c := range line {
+		if !isToken[c] {
+			if c == ':' {
+				return i
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// trim returns b without spaces and tabs (OWS) at both ends.
+func trim(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// fieldValue returns the value of a field line whose name has k bytes; line may
+// end in the CR of its line end.
+func fieldValue(line []byte, k int) []byte {
+	v := line[k+1:]
+	if len(v) > 0 && v[len(v)-1] == '\r' {
+		v = v[:len(v)-1]
+	}
+	return trim(v)
+}
+
+// nextItem cuts the first element off a comma-separated list. more is false
+// when it was the last. Elements may be empty (RFC 9110 5.6.1.2).
+func nextItem(list []byte) (item, rest []byte, more bool) {
+	for i, c := range list {
+		if c == ',' {
+			return trim(list[:i]), list[i+1:], true
+		}
+	}
+	return trim(list), nil, false
+}
+
+// foldEqual reports whether b is lower, an ASCII string in lower case, in any case.
+func foldEqual(b []byte, lower string) bool {
+	if len(b) != len(lower) {
+		return false
+	}
+	for i, c := range b {
+		if c-'A' < 26 {
+			c |= 0x20
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// fold8 loads eight bytes of a field name at i with their letters in lower case.
+// Setting bit 5 maps no token character but a letter onto a letter, and none
+// but '-' onto '-', so names may be compared by it.
+func fold8(name []byte, i int) uint64 {
+	return binary.LittleEndian.Uint64(name[i:]) | 0x2020202020202020
+}
+
+// Parts of field names as fold8 loads them.
+const (
+	foldConnecti    = 'c' | 'o'<<8 | 'n'<<16 | 'n'<<24 | 'e'<<32 | 'c'<<40 | 't'<<48 | 'i'<<56
+	foldNnection    = 'n' | 'n'<<8 | 'e'<<16 | 'c'<<24 | 't'<<32 | 'i'<<40 | 'o'<<48 | 'n'<<56
+	foldContentDash = 'c' | 'o'<<8 | 'n'<<16 | 't'<<24 | 'e'<<32 | 'n'<<40 | 't'<<48 | '-'<<56
+	foldTLength     = 't' | '-'<<8 | 'l'<<16 | 'e'<<24 | 'n'<<32 | 'g'<<40 | 't'<<48 | 'h'<<56
+	foldTransfer    = 't' | 'r'<<8 | 'a'<<16 | 'n'<<24 | 's'<<32 | 'f'<<40 | 'e'<<48 | 'r'<<56
+	foldDashEncodin = '-' | 'e'<<8 | 'n'<<16 | 'c'<<24 | 'o'<<32 | 'd'<<40 | 'i'<<48 | 'n'<<56
+	foldRetryAf     = 'r' | 'e'<<8 | 't'<<16 | 'r'<<24 | 'y'<<32 | '-'<<40 | 'a'<<48 | 'f'<<56
+	foldRyAfter     = 'r' | 'y'<<8 | '-'<<16 | 'a'<<24 | 'f'<<32 | 't'<<40 | 'e'<<48 | 'r'<<56
+	foldLatencyl    = 'l' | 'a'<<8 | 't'<<16 | 'e'<<24 | 'n'<<32 | 'c'<<40 | 'y'<<48 | 'l'<<56
+)
+
+func isConnection(name []byte) bool {
+	return fold8(name, 0) == foldConnecti && fold8(name, 2) == foldNnection
+}
+
+func isContentLength(name []byte) bool {
+	return fold8(name, 0) == foldContentDash && fold8(name, 6) == foldTLength
+}
+
+func isTransferEncoding(name []byte) bool {
+	return fold8(name, 0) == foldTransfer && fold8(name, 8) == foldDashEncodin && name[16]|0x20 == 'g'
+}
+
+func isRetryAfter(name []byte) bool {
+	return fold8(name, 0) == foldRetryAf && fold8(name, 3) == foldRyAfter
+}
+
+// parseUint reads 1 to 20 decimal digits of a value up to max.
+func parseUint(b []byte, max uint64) (v uint64, ok bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	for _, c := range b {
+		d := uint64(c) - '0'
+		if d > 9 || v > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		v = v*10 + d
+	}
+	return v, v <= max
+}
+
+// hasControl reports whether b holds a control character other than the tab
+// (RFC 9110 5.5). Eight bytes are judged at a time: a byte below 0x20, or 0x7f,
+// sets its top bit in low or del.
+func hasControl(b []byte) bool {
+	const (
+		ones = 0x0101010101010101
+		tops = 0x80 * ones
+	)
+	for ; len(b) >= 8; b = b[8:] {
+		x := binary.LittleEndian.Uint64(b)
+		del := x ^ 0x7f*ones
+		low := (x - 0x20*ones) &^ x
+		del = (del - ones) &^ del
+		if (low|del)&tops != 0 && slowControl(b[:8]) {
+			return true
+		}
+	}
+	return slowControl(b)
+}
+
+func slowControl(b []byte) bool {
+	for _, c := range b {
+		if c < 0x20 && c != '\t' || c == 0x7f {
+			return true
+		}
+	}
+	return false
+}
