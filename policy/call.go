@@ -27,11 +27,14 @@ type Call struct {
 
 	attempt [MaxOpen]uint32 // attempt[slot], valid while open, as the next two
 	sent    [MaxOpen]clock.Time
-	state   [MaxOpen]struct {
-		kind  Kind
-		phase Phase
-	}
+	state   [MaxOpen]state
 }
+
+// state is the kind of an attempt in the upper and its phase in the lower half.
+type state uint8
+
+func (s state) kind() Kind   { return Kind(s >> 4) }
+func (s state) phase() Phase { return Phase(s & 0xf) }
 
 // over is the answer of a call that has ended.
 var over = Action{Timer: clock.Never}
@@ -65,7 +68,7 @@ func (k *Call) Progress(slot uint8, p Phase, now clock.Time) Action {
 		return over
 	}
 	if k.open(slot) && p < Phases {
-		k.state[slot].phase = p
+		k.state[slot] = k.state[slot]&0xf0 | state(p)
 	}
 	return Action{Timer: k.timer()}
 }
@@ -91,7 +94,7 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 		return k.finish(OK, RuleNone, now)
 	case DispRetryable:
 	case DispUnsent:
-		if k.state[slot].kind == Hedged {
+		if k.state[slot].kind() == Hedged {
 			k.unsent++
 			k.c.budget.refund()
 			hint = 0
@@ -141,7 +144,7 @@ func (k *Call) Phase(slot uint8) Phase {
 	if !k.open(slot) {
 		return PhaseAcquire
 	}
-	return k.state[slot].phase
+	return k.state[slot].phase()
 }
 
 // Open returns the set of slots that hold an open attempt: bit s for slot s.
@@ -153,14 +156,14 @@ func (k *Call) Attempt(slot uint8) (n uint32, kind Kind) {
 	if !k.open(slot) {
 		return 0, First
 	}
-	return k.attempt[slot], k.state[slot].kind
+	return k.attempt[slot], k.state[slot].kind()
 }
 
 func (k *Call) open(slot uint8) bool { return k.live&(1<<slot) != 0 }
 
-// send opens an attempt in the lowest free slot and arms the next hedge. There
-// is a free slot: a retry is sent when all are, and hedges, in all their
-// retries' lifetimes together, are fewer than MaxOpen.
+// send opens an attempt in the lowest free slot and arms the next hedge. A slot
+// is free: first attempts and retries are sent when none is open, and a call
+// has fewer than MaxOpen hedges.
 func (k *Call) send(kind Kind, now clock.Time) Action {
 	c := k.c
 	slot := uint8(bits.TrailingZeros8(^k.live)) % MaxOpen
@@ -168,8 +171,7 @@ func (k *Call) send(kind Kind, now clock.Time) Action {
 	k.live |= 1 << slot
 	k.attempt[slot] = k.n
 	k.sent[slot] = now
-	k.state[slot].kind = kind
-	k.state[slot].phase = PhaseAcquire
+	k.state[slot] = state(kind) << 4 // PhaseAcquire
 	switch kind {
 	case First:
 		k.first = now
