@@ -81,6 +81,18 @@ type Counts struct {
 // AddError counts one error; sample is kept when the sort is new.
 func (c *Counts) AddError(k ErrorKey, sample string) { c.addErrors(k, 1, sample) }
 
+// Again counts one error of a sort that has been seen; it returns false, and
+// counts nothing, when the sort is new.
+func (c *Counts) Again(k ErrorKey) bool {
+	for i := range c.Errors {
+		if c.Errors[i].ErrorKey == k {
+			c.Errors[i].Count++
+			return true
+		}
+	}
+	return false
+}
+
 func (c *Counts) addErrors(k ErrorKey, n uint64, sample string) {
 	for i := range c.Errors {
 		if c.Errors[i].ErrorKey == k {

@@ -1,0 +1,417 @@
+package engine
+
+import (
+	"fmt"
+	"math/bits"
+	"net/http"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/ledger"
+	"latencylab/policy"
+)
+
+type slotState uint8
+
+const (
+	slotFree slotState = iota
+	slotWaiting
+	slotSent
+)
+
+// attempt is what the engine knows of an open attempt.
+type attempt struct {
+	conn   *conn // when sent
+	number uint32
+	target uint16
+	kind   policy.Kind
+	state  slotState
+}
+
+// call is one call under way.
+type call struct {
+	k        policy.Call
+	intended clock.Time // real instants
+	id       uint64
+	slots    [policy.MaxOpen]attempt
+	index    uint32
+	burn     uint8 // index of its book
+	open     bool
+}
+
+// waits says whether the attempt still waits for a connection.
+func (w *waiter) waits() bool {
+	a := &w.call.slots[w.slot]
+	return w.call.open && w.call.id == w.id && a.state == slotWaiting && a.number == w.attempt
+}
+
+// completion is the end of what a connection carried, before its turn.
+type completion struct {
+	cn        *conn
+	at        clock.Time // stamp of the last byte, or the instant of the read
+	read      clock.Time
+	err       error
+	fault     ledger.Class
+	stamped   bool
+	coalesced bool
+}
+
+// start begins a call.
+func (l *loop) start(id uint64, intended, now clock.Time, burn bool) {
+	l.now = now
+	c := l.calls.take()
+	c.id, c.intended, c.open, c.burn = id, intended, true, 0
+	if burn {
+		c.burn = 1
+	} else if now < l.end {
+		l.inTime++
+	}
+	l.live++
+	l.lastDue = max(l.lastDue, intended)
+	b := l.ln.book[c.burn]
+	b.Calls.Scheduled++
+	b.Lag.Record(int64(now.Sub(intended)))
+	r := policy.Request{ID: id, Intended: l.policyTime(intended), Idempotent: l.eng.cfg.Idempotent}
+	l.apply(c, c.k.Start(l.client(id), r, l.policyTime(now)), clock.Never)
+}
+
+// apply does what an Action says, and what follows from doing it. done is the
+// instant of the answer that led here, or Never.
+func (l *loop) apply(c *call, a policy.Action, done clock.Time) {
+	for {
+		if a.Refused != policy.RuleNone {
+			l.ln.book[c.burn].Refused[a.Refused]++
+		}
+		for m := a.Cancel; m != 0; m &= m - 1 {
+			s := uint8(bits.TrailingZeros8(m))
+			l.cancel(c, s, a.TimedOut&(1<<s) != 0, a.Finish == policy.Expired, done)
+		}
+		unsent := false
+		if a.Attempt != 0 {
+			unsent = !l.launch(c, &a)
+		}
+		if a.Finish != policy.Going {
+			l.finish(c, a.Finish, done)
+			return
+		}
+		if unsent {
+			a = c.k.Reply(a.Slot, policy.Result{Disposition: policy.DispUnsent, Phase: policy.PhaseAcquire}, l.policyTime(l.now))
+			continue
+		}
+		if a.Timer == clock.Never {
+			l.timers.Set(c.index, clock.Never)
+			return
+		}
+		due := a.Timer.Add(l.run.offset)
+		if due > l.now {
+			l.timers.Set(c.index, due)
+			return
+		}
+		a = c.k.Advance(l.policyTime(l.now))
+	}
+}
+
+// launch sends an attempt or lets it wait for a connection. It returns false
+// when it can do neither: a hedge that finds none.
+func (l *loop) launch(c *call, a *policy.Action) bool {
+	s := &c.slots[a.Slot]
+	*s = attempt{number: a.Attempt, target: a.Replica, kind: a.Kind, state: slotWaiting}
+	p := &l.ln.pools[a.Replica]
+	now := clock.Now()
+	if p.head != 0 && p.wait.live == 0 {
+		cn := l.conns.at(p.head - 1)
+		l.unlink(cn)
+		l.send(cn, c, a.Slot, now)
+		return true
+	}
+	if a.Kind == policy.Hedged && !l.room(a.Replica) {
+		s.state = slotFree
+		l.ln.book[c.burn].Refused[policy.RuleConnections]++
+		return false
+	}
+	p.wait.push(waiter{call: c, id: c.id, at: now, attempt: a.Attempt, slot: a.Slot})
+	l.dialMore(a.Replica)
+	return true
+}
+
+// cancel ends an attempt that is no longer wanted.
+func (l *loop) cancel(c *call, slot uint8, timedOut, expired bool, done clock.Time) {
+	a := &c.slots[slot]
+	b := l.ln.book[c.burn]
+	class := ledger.ClassAttemptTimeout
+	if expired {
+		class = ledger.ClassDeadline
+	}
+	if a.state == slotWaiting {
+		l.cancelWaiting(a, b, timedOut, class)
+		return
+	}
+	cn := a.conn
+	*a = attempt{kind: a.kind}
+	if timedOut {
+		b.AttemptTimedOut(a.kind)
+		l.count(b, ledger.ErrorKey{Class: class, Phase: cn.phase()}, nil, cn.endpoint)
+		l.lookOnce(cn, b)
+	} else {
+		b.AttemptCancelled(a.kind)
+		if a.kind == policy.Hedged && done != clock.Never && cn.sent > done {
+			b.Attempts.SpuriousHedges++
+		}
+	}
+	if cn.state == connAnswered {
+		// Its answer came in the same turn; answer closes or keeps the connection.
+		cn.call = nil
+		return
+	}
+	if l.ln.policy.Cancel == policy.CancelDrain && !timedOut {
+		cn.state, cn.call = connDraining, nil
+		l.ln.draining++
+		return
+	}
+	endpoint := cn.endpoint
+	l.closeConn(cn, l.ln.policy.Cancel == policy.CancelReset)
+	b.Connections.ClosedByCancel++
+	if l.ln.open < l.ln.ceiling && !l.finished && l.ln.pools[endpoint].dialing < maxDialing {
+		l.dial(endpoint)
+	}
+}
+
+// cancelWaiting ends an attempt that has no connection yet.
+func (l *loop) cancelWaiting(a *attempt, b *ledger.Ledger, timedOut bool, class ledger.Class) {
+	p := &l.ln.pools[a.target]
+	p.wait.live--
+	kind, endpoint := a.kind, a.target
+	*a = attempt{}
+	phase := policy.PhaseAcquire
+	if p.dialing > 0 {
+		phase = policy.PhaseConnect
+		b.Sent(kind)
+		if timedOut {
+			b.AttemptTimedOut(kind)
+		} else {
+			b.AttemptCancelled(kind)
+		}
+	}
+	if timedOut {
+		l.count(b, ledger.ErrorKey{Class: class, Phase: phase}, nil, endpoint)
+	}
+}
+
+// lookOnce reads what lies on a connection whose attempt timed out: an answer
+// that the stamp shows to have come before makes the timeout spurious.
+func (l *loop) lookOnce(cn *conn, b *ledger.Ledger) {
+	if cn.state == connAnswered {
+		b.Attempts.SpuriousTimeouts++
+		return
+	}
+	n, stamp, e := l.recv.Read(int(cn.fd))
+	if e != 0 || n == 0 || stamp == 0 || stamp > l.wall {
+		return
+	}
+	if _, done, _ := cn.resp.Feed(l.recv.Buf[:n]); done && cn.in == nil {
+		b.Attempts.SpuriousTimeouts++
+	}
+}
+
+// phase is how far the attempt on the connection has come.
+func (cn *conn) phase() policy.Phase {
+	switch {
+	case cn.out != nil:
+		return policy.PhaseWrite
+	case cn.resp.Started():
+		return policy.PhaseBody
+	}
+	return policy.PhaseFirstByte
+}
+
+// answer passes on the end of an attempt, in its turn.
+func (l *loop) answer(e *completion) {
+	cn := e.cn
+	c, slot := cn.call, cn.slot
+	cn.in = nil
+	if cn.out != nil { // answered before the request was written whole
+		cn.out, cn.closing = nil, true
+	}
+	reuse := !cn.closing && cn.resp.Reuse()
+	status, hint := uint16(cn.resp.Status()), time.Duration(0)
+	sent, first := cn.sent, cn.first
+	phase := cn.phase()
+	if cn.resp.Target() {
+		l.ln.target = true
+	}
+	wire := cn.resp.WireBytes()
+	if e.fault == ledger.ClassNone && status >= 400 {
+		if after, ok := cn.resp.RetryAfter(); ok {
+			hint = after.Wait(l.wall)
+		}
+	}
+	endpoint, closing := cn.endpoint, cn.closing
+	cn.call = nil
+	if reuse {
+		l.give(cn)
+	} else {
+		l.release(cn, false)
+		l.dialMore(endpoint)
+	}
+	if c == nil {
+		return // cancelled in the same turn
+	}
+	a := &c.slots[slot]
+	kind := a.kind
+	*a = attempt{}
+	b := l.ln.book[c.burn]
+	b.BytesIn += wire
+	if e.fault != ledger.ClassNone {
+		l.fail(c, b, slot, kind, endpoint, ledger.ErrorKey{Class: e.fault, Phase: phase}, e.err)
+		return
+	}
+	l.stamps(b, e, sent, first, closing)
+	disposition := l.ln.policy.Classify(status)
+	act := c.k.Reply(slot, policy.Result{Disposition: disposition, Phase: policy.PhaseBody, Status: status, Hint: hint}, l.policyTime(l.now))
+	service := e.at.Sub(sent)
+	if disposition == policy.DispOK {
+		b.AttemptWon(kind, service)
+	} else {
+		b.AttemptAnswered(kind, service)
+		l.count(b, ledger.ErrorKey{Class: ledger.ClassStatus, Phase: policy.PhaseBody, Status: status}, nil, endpoint)
+	}
+	l.apply(c, act, e.at)
+}
+
+// stamps records what the instants of a complete answer say.
+func (l *loop) stamps(b *ledger.Ledger, e *completion, sent, first clock.Time, closing bool) {
+	if e.coalesced || closing {
+		b.Coalesced++
+	}
+	if e.stamped {
+		b.ReadDelay.Record(int64(e.read.Sub(e.at)))
+	} else {
+		b.Unstamped++
+	}
+	if first != 0 {
+		b.FirstByte.Record(int64(first.Sub(sent)))
+		b.Body.Record(int64(e.at.Sub(first)))
+	}
+}
+
+// broken ends an attempt whose connection failed outside of a read.
+func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err error) {
+	c, slot, endpoint := cn.call, cn.slot, cn.endpoint
+	l.closeConn(cn, false)
+	l.dialMore(endpoint)
+	kind := c.slots[slot].kind
+	c.slots[slot] = attempt{}
+	l.fail(c, l.ln.book[c.burn], slot, kind, endpoint, ledger.ErrorKey{Class: class, Phase: phase}, err)
+}
+
+// dialFailed ends the attempt that waits longest for the replica.
+func (l *loop) dialFailed(endpoint uint16, err error) {
+	p := &l.ln.pools[endpoint]
+	key := ledger.ErrorKey{Class: classOf(err, ledger.ClassOther), Phase: policy.PhaseConnect}
+	w, ok := p.wait.pop()
+	if !ok {
+		l.count(l.ln.book[l.phase()], key, err, endpoint)
+		return
+	}
+	c := w.call
+	kind := c.slots[w.slot].kind
+	c.slots[w.slot] = attempt{}
+	b := l.ln.book[c.burn]
+	b.Sent(kind)
+	l.dialMore(endpoint)
+	l.fail(c, b, w.slot, kind, endpoint, key, err)
+}
+
+// fail ends an attempt without a complete answer.
+func (l *loop) fail(c *call, b *ledger.Ledger, slot uint8, kind policy.Kind, endpoint uint16, key ledger.ErrorKey, err error) {
+	b.AttemptBroken(kind)
+	l.count(b, key, err, endpoint)
+	r := policy.Result{Disposition: policy.DispRetryable, Phase: key.Phase}
+	l.apply(c, c.k.Reply(slot, r, l.policyTime(l.now)), l.now)
+}
+
+// count adds an error; its sample is written only for the first of its sort.
+func (l *loop) count(b *ledger.Ledger, key ledger.ErrorKey, err error, endpoint uint16) {
+	if b.Again(key) {
+		return
+	}
+	at := l.eng.cfg.Endpoints[endpoint].String()
+	var sample string
+	switch {
+	case key.Status != 0:
+		sample = fmt.Sprintf("%d %s from %s", key.Status, http.StatusText(int(key.Status)), at)
+	case err != nil:
+		sample = fmt.Sprintf("%s: %v", at, err)
+	default:
+		sample = fmt.Sprintf("%s in phase %s, %s", key.Class, key.Phase, at)
+	}
+	b.AddError(key, sample)
+}
+
+// finish records the end of a call.
+func (l *loop) finish(c *call, o policy.Outcome, done clock.Time) {
+	b := l.ln.book[c.burn]
+	if done == clock.Never {
+		done = l.now
+	}
+	response := done.Sub(c.intended)
+	l.cur.ended++
+	switch o {
+	case policy.OK:
+		b.CallOK(response)
+		if l.report {
+			l.cur.ok.Record(int64(response))
+		}
+	case policy.Expired:
+		b.CallExpired(response)
+		l.cur.failed++
+	default:
+		b.CallFailed(response)
+		l.cur.failed++
+	}
+	if c.burn == 0 {
+		b.Tail.Record(c.intended.Sub(l.run.dataStart), response, o != policy.OK)
+	}
+	l.drop(c)
+}
+
+// drop frees a call's record.
+func (l *loop) drop(c *call) {
+	l.timers.Set(c.index, clock.Never)
+	c.open = false
+	l.calls.put(c)
+	l.live--
+	if l.eng.cfg.Closed {
+		l.users++
+	}
+}
+
+// giveUp ends a call at the end of the time to drain.
+func (l *loop) giveUp(c *call, now clock.Time) {
+	b := l.ln.book[c.burn]
+	for s := range c.slots {
+		a := &c.slots[s]
+		kind := a.kind
+		switch a.state {
+		case slotWaiting:
+			p := &l.ln.pools[a.target]
+			p.wait.live--
+			if p.dialing > 0 {
+				b.Sent(kind)
+				b.AttemptAbandoned(kind)
+			}
+		case slotSent:
+			b.AttemptAbandoned(kind)
+			l.closeConn(a.conn, false)
+		}
+		*a = attempt{}
+	}
+	response := now.Sub(c.intended)
+	b.CallUnfinished(response)
+	if c.burn == 0 {
+		b.Tail.Record(c.intended.Sub(l.run.dataStart), response, true)
+	}
+	l.cur.ended++
+	l.cur.failed++
+	l.drop(c)
+}

@@ -1,0 +1,520 @@
+package engine
+
+import (
+	"syscall"
+
+	"latencylab/clock"
+	"latencylab/http1"
+	"latencylab/ledger"
+	"latencylab/policy"
+)
+
+// maxDialing bounds the handshakes of one pool that are under way at once: a
+// listener's queue holds a few hundred, and what overflows it waits a second.
+const maxDialing = 128
+
+type connState uint8
+
+const (
+	connFree connState = iota
+	connDialing
+	connIdle
+	connBusy     // carries an attempt
+	connAnswered // its answer is complete and waits for its turn
+	connDraining // carries an attempt that was cancelled
+)
+
+// conn is one connection. A conn without a partial answer or request holds no
+// memory beside this record.
+type conn struct {
+	resp http1.Response
+	call *call      // whose attempt it carries; nil when none
+	sent clock.Time // of that attempt; while dialling: when that began
+	// first is the instant of the answer's first byte when its last came in a
+	// later read, else 0.
+	first      clock.Time
+	in         *[]byte // bytes of a partial line of the answer
+	out        *[]byte // bytes of the request that the socket did not take yet
+	next, prev uint32  // idle list of its pool: index plus 1, 0 at the ends
+	index, gen uint32
+	fd         int32
+	endpoint   uint16
+	lane       uint8
+	slot       uint8
+	state      connState
+	carried    bool // has carried an attempt before
+	closing    bool // the peer has closed, or sent what was not asked for
+}
+
+// pool is the connections of one lane to one replica.
+type pool struct {
+	head, tail uint32 // idle list, last used first: index plus 1
+	dialing    int
+	wait       waiters
+}
+
+// waiter is an attempt without a connection.
+type waiter struct {
+	call    *call
+	id      uint64     // of the call, whose record may be used again
+	at      clock.Time // since when it waits
+	attempt uint32
+	slot    uint8
+}
+
+// waiters is a queue; entries whose attempt has ended are skipped.
+type waiters struct {
+	q    []waiter
+	head int
+	live int // entries whose attempt has not ended
+}
+
+func (w *waiters) push(e waiter) {
+	if w.head > 0 && len(w.q) == cap(w.q) {
+		n := copy(w.q, w.q[w.head:])
+		w.q, w.head = w.q[:n], 0
+	}
+	w.q = append(w.q, e)
+	w.live++
+}
+
+// pop takes the longest waiting attempt that has not ended.
+func (w *waiters) pop() (e waiter, ok bool) {
+	for w.head < len(w.q) {
+		e = w.q[w.head]
+		w.head++
+		if e.waits() {
+			w.live--
+			ok = true
+			break
+		}
+	}
+	if w.head == len(w.q) {
+		w.q, w.head = w.q[:0], 0
+	}
+	return e, ok
+}
+
+func (l *loop) pushIdle(cn *conn) {
+	p := &l.lanes[cn.lane].pools[cn.endpoint]
+	cn.state, cn.call = connIdle, nil
+	cn.prev, cn.next = 0, p.head
+	if p.head != 0 {
+		l.conns.at(p.head - 1).prev = cn.index + 1
+	} else {
+		p.tail = cn.index + 1
+	}
+	p.head = cn.index + 1
+}
+
+func (l *loop) unlink(cn *conn) {
+	p := &l.lanes[cn.lane].pools[cn.endpoint]
+	if cn.prev != 0 {
+		l.conns.at(cn.prev - 1).next = cn.next
+	} else {
+		p.head = cn.next
+	}
+	if cn.next != 0 {
+		l.conns.at(cn.next - 1).prev = cn.prev
+	} else {
+		p.tail = cn.prev
+	}
+	cn.next, cn.prev = 0, 0
+}
+
+// warm opens the connections of the closed loop's users in advance.
+func (l *loop) warm() {
+	missing := l.users - l.ln.open
+	for i := 0; i < min(missing, maxDialing*len(l.ln.pools)); i++ {
+		l.dial(uint16(i % len(l.ln.pools)))
+	}
+}
+
+// dial begins a connection to the replica. A failure at once is told by
+// flushPending.
+func (l *loop) dial(endpoint uint16) {
+	p := &l.ln.pools[endpoint]
+	fd, err := Dial(l.eng.cfg.Endpoints[endpoint])
+	if err == nil {
+		cn := l.conns.take()
+		cn.gen++
+		*cn = conn{index: cn.index, gen: cn.gen, fd: int32(fd), endpoint: endpoint, lane: uint8(l.run.lane), state: connDialing, sent: clock.Now()}
+		if err = l.poll.Add(fd, cn.token()); err == nil {
+			l.ln.open++
+			p.dialing++
+			return
+		}
+		Close(fd, false)
+		cn.state = connFree
+		l.conns.put(cn)
+	}
+	l.pending = append(l.pending, failure{endpoint: endpoint, err: err})
+}
+
+func (cn *conn) token() uint64 { return uint64(cn.gen)<<32 | uint64(cn.index) }
+
+// dialMore begins connections for attempts that wait for the replica.
+func (l *loop) dialMore(endpoint uint16) {
+	p := &l.ln.pools[endpoint]
+	failed := len(l.pending)
+	for p.dialing < min(p.wait.live, maxDialing) && l.room(endpoint) && len(l.pending) == failed {
+		l.dial(endpoint)
+	}
+}
+
+// room says whether the lane may open a further connection; at the ceiling the
+// longest idle connection to another replica makes room.
+func (l *loop) room(endpoint uint16) bool {
+	if l.ln.open < l.ln.ceiling {
+		return true
+	}
+	for i := range l.ln.pools {
+		if p := &l.ln.pools[i]; i != int(endpoint) && p.tail != 0 {
+			l.closeConn(l.conns.at(p.tail-1), false)
+			return true
+		}
+	}
+	return false
+}
+
+// failure is something that went wrong inside a step and is told after it, so
+// that no step is entered twice: an attempt's write, or a dial.
+type failure struct {
+	cn       *conn // nil: a dial
+	gen      uint32
+	endpoint uint16
+	err      error
+}
+
+// flushPending tells the failures of the steps before.
+func (l *loop) flushPending() {
+	for i := 0; i < len(l.pending); i++ {
+		f := l.pending[i]
+		if f.cn == nil {
+			l.dialFailed(f.endpoint, f.err)
+		} else if f.cn.gen == f.gen && f.cn.state == connBusy {
+			l.broken(f.cn, classOf(f.err, ledger.ClassWrite), policy.PhaseWrite, f.err)
+		}
+	}
+	l.pending = l.pending[:0]
+}
+
+// ready handles what the poller found on one connection.
+func (l *loop) ready(token uint64, r Ready) {
+	cn := l.conns.at(uint32(token))
+	if cn.gen != uint32(token>>32) || cn.state == connFree {
+		return // closed earlier in this turn
+	}
+	if cn.state == connDialing {
+		if r&(Writable|HungUp) == 0 {
+			return
+		}
+		l.connected(cn)
+		if cn.state == connFree || cn.gen != uint32(token>>32) {
+			return
+		}
+	}
+	if cn.out != nil && r&Writable != 0 {
+		l.writeRest(cn)
+	}
+	if r&(Readable|HungUp) != 0 {
+		l.receive(cn, r)
+	}
+}
+
+// connected ends a handshake, well or not.
+func (l *loop) connected(cn *conn) {
+	ln := &l.lanes[cn.lane]
+	ln.pools[cn.endpoint].dialing--
+	if err := SocketError(int(cn.fd)); err != nil {
+		endpoint := cn.endpoint
+		l.release(cn, false)
+		if ln == l.ln {
+			l.dialFailed(endpoint, err)
+		}
+		return
+	}
+	b := ln.book[l.phase()]
+	b.Connections.Opened++
+	b.Connect.Record(int64(l.polled.Sub(cn.sent)))
+	if ln != l.ln {
+		l.pushIdle(cn) // its own lane's block has ended meanwhile
+		return
+	}
+	l.give(cn)
+}
+
+// phase is the book that events without a call of their own are written in.
+func (l *loop) phase() int {
+	if l.polled < l.run.dataStart {
+		return 1
+	}
+	return 0
+}
+
+// give hands a connection to the attempt that waits longest, or keeps it idle.
+func (l *loop) give(cn *conn) {
+	p := &l.ln.pools[cn.endpoint]
+	if p.wait.live > 0 {
+		if w, ok := p.wait.pop(); ok {
+			l.send(cn, w.call, w.slot, w.at)
+			return
+		}
+	}
+	l.pushIdle(cn)
+}
+
+// closeConn closes a connection in any state but free and dialling; it tells no call.
+func (l *loop) closeConn(cn *conn, reset bool) {
+	switch cn.state {
+	case connIdle:
+		l.unlink(cn)
+	case connDraining:
+		l.lanes[cn.lane].draining--
+	}
+	l.release(cn, reset)
+}
+
+func (l *loop) release(cn *conn, reset bool) {
+	Close(int(cn.fd), reset)
+	l.lanes[cn.lane].open--
+	cn.state, cn.call, cn.in, cn.out = connFree, nil, nil, nil
+	cn.gen++
+	l.conns.put(cn)
+}
+
+// send writes the attempt's request on an idle connection. since is when the
+// attempt began to wait for one.
+func (l *loop) send(cn *conn, c *call, slot uint8, since clock.Time) {
+	ln := l.ln
+	t := ln.template
+	at := &c.slots[slot]
+	if ln.lab {
+		t.SetCall(c.id)
+		t.SetAttempt(at.number)
+	}
+	cn.resp.Begin(t.Head(), cn.carried)
+	cn.state, cn.call, cn.slot, cn.first = connBusy, c, slot, 0
+	at.state, at.conn = slotSent, cn
+	b := ln.book[c.burn]
+	b.Sent(at.kind)
+	l.cur.sent++
+	if cn.carried {
+		b.Connections.Reused++
+	}
+	cn.carried = true
+	now := clock.Now()
+	cn.sent = now
+	if at.kind != policy.Hedged {
+		b.PoolWait.Record(int64(now.Sub(since)))
+	}
+	req := t.Bytes()
+	b.BytesOut += uint64(len(req))
+	n, e := Write(int(cn.fd), req)
+	if e == syscall.EINTR {
+		n, e = Write(int(cn.fd), req)
+	}
+	if e != 0 && e != syscall.EAGAIN {
+		l.pending = append(l.pending, failure{cn: cn, gen: cn.gen, err: e})
+		return
+	}
+	if n < len(req) {
+		rest := append([]byte(nil), req[n:]...)
+		cn.out = &rest
+	}
+}
+
+// writeRest goes on with a request that the socket did not take whole.
+func (l *loop) writeRest(cn *conn) {
+	for len(*cn.out) > 0 {
+		n, e := Write(int(cn.fd), *cn.out)
+		if e == syscall.EINTR {
+			continue
+		}
+		if e == syscall.EAGAIN {
+			return
+		}
+		if e != 0 {
+			// A server may answer and close before it has read all: what it
+			// sent is read first, and the read tells the failure.
+			break
+		}
+		*cn.out = (*cn.out)[n:]
+	}
+	cn.out = nil
+	if cn.state == connBusy {
+		l.apply(cn.call, cn.call.k.Progress(cn.slot, policy.PhaseFirstByte, l.policyTime(l.now)), clock.Never)
+	}
+}
+
+// receive reads all that lies in a socket.
+func (l *loop) receive(cn *conn, r Ready) {
+	gen := cn.gen
+	for cn.gen == gen {
+		n, stamp, e := l.recv.Read(int(cn.fd))
+		l.read = clock.Now()
+		l.now = l.read
+		switch {
+		case e == syscall.EINTR:
+			continue
+		case e == syscall.EAGAIN:
+			return
+		case e != 0:
+			l.readFailed(cn, e)
+			return
+		case n == 0:
+			l.endOfStream(cn)
+			return
+		}
+		l.feed(cn, l.recv.Buf[:n], stamp)
+		if n < len(l.recv.Buf) && r&HungUp == 0 {
+			return
+		}
+	}
+}
+
+// feed passes received bytes to the parser of the connection.
+func (l *loop) feed(cn *conn, b []byte, stamp int64) {
+	switch cn.state {
+	case connIdle:
+		l.lanes[cn.lane].book[l.phase()].AddError(ledger.ErrorKey{Class: ledger.ClassUnexpectedBytes, Phase: policy.PhaseAcquire}, "bytes on an idle connection")
+		l.closeConn(cn, false)
+		return
+	case connAnswered:
+		cn.closing = true // bytes behind the answer
+		l.surplus(cn)
+		return
+	}
+	if cn.in != nil {
+		*cn.in = append(*cn.in, b...)
+		b = *cn.in
+	}
+	n, done, f := cn.resp.Feed(b)
+	switch {
+	case f != http1.FaultNone:
+		cn.closing = true
+		l.finishConn(cn, completion{fault: classOfFault(f)}, stamp)
+	case done:
+		e := completion{coalesced: n < len(b)}
+		if n < len(b) {
+			cn.closing = true
+			l.surplus(cn)
+		}
+		l.finishConn(cn, e, stamp)
+	default:
+		if cn.in == nil && n < len(b) {
+			rest := append([]byte(nil), b[n:]...)
+			cn.in = &rest
+		} else if cn.in != nil {
+			*cn.in = append((*cn.in)[:0], b[n:]...)
+			if len(*cn.in) == 0 {
+				cn.in = nil
+			}
+		}
+		if cn.state == connBusy && cn.first == 0 && cn.resp.Started() {
+			cn.first = l.instant(stamp, cn.sent)
+			if cn.first == clock.Never {
+				cn.first = l.read
+			}
+			l.apply(cn.call, cn.call.k.Progress(cn.slot, policy.PhaseBody, l.policyTime(l.now)), clock.Never)
+		}
+	}
+}
+
+func (l *loop) surplus(cn *conn) {
+	l.lanes[cn.lane].book[l.phase()].AddError(ledger.ErrorKey{Class: ledger.ClassUnexpectedBytes, Phase: policy.PhaseBody}, "bytes behind a complete answer")
+}
+
+// instant turns a kernel stamp into an instant between sent and the read, or
+// Never when it does not lie there.
+func (l *loop) instant(stamp int64, sent clock.Time) clock.Time {
+	if stamp == 0 {
+		return clock.Never
+	}
+	at := l.polled + clock.Time(stamp-l.wall)
+	if at < sent || at > l.read {
+		return clock.Never
+	}
+	return at
+}
+
+// endOfStream handles a peer that closed its side.
+func (l *loop) endOfStream(cn *conn) {
+	switch cn.state {
+	case connIdle:
+		l.closeConn(cn, false)
+	case connAnswered:
+		cn.closing = true
+	case connBusy, connDraining:
+		pending := 0
+		if cn.in != nil {
+			pending = len(*cn.in)
+		}
+		cn.closing = true
+		_, f := cn.resp.EOF(pending)
+		l.finishConn(cn, completion{fault: classOfFault(f)}, 0)
+	}
+}
+
+// readFailed handles an error of reading.
+func (l *loop) readFailed(cn *conn, e syscall.Errno) {
+	switch cn.state {
+	case connIdle:
+		l.closeConn(cn, false)
+	case connAnswered:
+		cn.closing = true
+	case connBusy, connDraining:
+		cn.closing = true
+		l.finishConn(cn, completion{fault: classOf(e, ledger.ClassRead), err: e}, 0)
+	}
+}
+
+// finishConn queues the end of what the connection carried.
+func (l *loop) finishConn(cn *conn, e completion, stamp int64) {
+	if cn.state == connDraining {
+		l.drained(cn)
+		return
+	}
+	cn.state = connAnswered
+	e.cn, e.read = cn, l.read
+	e.at = l.instant(stamp, cn.sent)
+	e.stamped = e.at != clock.Never
+	if !e.stamped {
+		e.at = l.read
+	}
+	l.done = append(l.done, e)
+}
+
+// drained ends a cancelled attempt whose answer was let in.
+func (l *loop) drained(cn *conn) {
+	ln := &l.lanes[cn.lane]
+	ln.draining--
+	cn.state = connAnswered
+	cn.in, cn.out = nil, nil
+	if cn.closing || !cn.resp.Reuse() || ln != l.ln {
+		l.release(cn, false)
+		return
+	}
+	l.give(cn)
+}
+
+var faultClasses = map[http1.Fault]ledger.Class{
+	http1.FaultNone:            ledger.ClassNone,
+	http1.BadStatusLine:        ledger.ClassBadStatusLine,
+	http1.BadFraming:           ledger.ClassBadFraming,
+	http1.BadHeader:            ledger.ClassBadHeader,
+	http1.HeaderTooLarge:       ledger.ClassHeaderTooLarge,
+	http1.UnexpectedUpgrade:    ledger.ClassUnexpectedUpgrade,
+	http1.TruncatedHeader:      ledger.ClassTruncatedHeader,
+	http1.TruncatedBody:        ledger.ClassTruncatedBody,
+	http1.ClosedBeforeResponse: ledger.ClassClosedBeforeResponse,
+	http1.StaleConnection:      ledger.ClassStaleConnection,
+	http1.UnexpectedBytes:      ledger.ClassUnexpectedBytes,
+}
+
+func classOfFault(f http1.Fault) ledger.Class {
+	if c, ok := faultClasses[f]; ok {
+		return c
+	}
+	return ledger.ClassOther
+}

@@ -1,0 +1,318 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/histo"
+	"latencylab/http1"
+	"latencylab/ledger"
+	"latencylab/policy"
+	"latencylab/workloads"
+)
+
+// Lane is one policy of a comparison. It has connections, clients, a clock and
+// an arrival counter of its own.
+type Lane struct {
+	Name   string
+	Policy *policy.Policy
+	// Clients is how many clients share the calls: call i belongs to client i
+	// mod Clients. 0 means 1.
+	Clients int
+	// Template is the request; each loop patches a copy of its own.
+	Template *http1.RequestTemplate
+}
+
+// Config is what an Engine drives.
+type Config struct {
+	Lanes []Lane
+	// Endpoints are the replicas, at least one.
+	Endpoints []netip.AddrPort
+	// Threads is the number of loops, at least 1. A lane whose policy has state
+	// that calls share runs on at most Clients of them.
+	Threads int
+	// Connections is, in open loop, the ceiling on connections of one lane, and
+	// in closed loop the number of calls in flight. At least Threads.
+	Connections int
+	// Closed makes each of Connections users begin a call as soon as its last
+	// one has ended; Arrivals is then not used.
+	Closed   bool
+	Arrivals workloads.Arrivals
+	// Seed keys the draws of the policies.
+	Seed uint64
+	// Drain is how long after the end of a block calls may go on.
+	Drain time.Duration
+	// Within are the thresholds of the objective, ascending.
+	Within []time.Duration
+	// Idempotent says that the request may be sent more than once.
+	Idempotent bool
+	// Spin is how long before a due instant a loop stops sleeping and polls. 0
+	// means that it sleeps until the instant.
+	Spin time.Duration
+	// Interval is the length of the intervals reported. 0 means 1 s.
+	Interval time.Duration
+	// OnInterval, if set, is told the ended calls of each interval, on one
+	// goroutine of the engine.
+	OnInterval func(Interval)
+}
+
+// Interval is what ended in one stretch of a block, of all loops of the lane.
+// Its histogram is valid during the call of OnInterval only.
+type Interval struct {
+	Lane       int
+	Burn       bool // the stretch began in burn-in
+	Start, End clock.Time
+	OK         *histo.Histogram // response times of calls that ended ok
+	Ended      uint64           // calls that ended, ok or not
+	Failed     uint64           // of them, failed or given up
+	Sent       uint64           // attempts sent
+}
+
+// Block is the result of driving one lane for one block. Instants are on the
+// lane's policy clock but for Began.
+type Block struct {
+	Lane             int
+	Began            time.Time
+	Start, DataStart clock.Time
+	DataEnd, End     clock.Time
+	Data             *ledger.Ledger
+	Burn             ledger.Counts
+	// Busy is the largest share of a second in which a loop did not wait.
+	Busy float64
+	// Began calls whose instant of start lay before DataEnd, among the data.
+	InTime uint64
+	// Stopped says that Stop ended the block early.
+	Stopped bool
+	// Arrivals is the number of arrivals consumed so far in this lane, and
+	// Digest identifies them; 0 in closed loop.
+	Arrivals, Digest uint64
+	// HedgeDelay is the current tracked or fixed delay of the lane's first
+	// client; HedgeOn is false while nothing is hedged.
+	HedgeDelay time.Duration
+	HedgeOn    bool
+	// Target says that answers named a replica of our own target.
+	Target bool
+}
+
+// Engine drives lanes one block at a time.
+type Engine struct {
+	cfg   Config
+	loops []*loop
+	lanes []laneClock
+	stop  atomic.Bool
+	wg    sync.WaitGroup
+}
+
+// laneClock places a lane's policy clock, which stands still between blocks:
+// policy time = real time - offset.
+type laneClock struct {
+	loops  int
+	offset time.Duration
+	ended  clock.Time // real instant of the end of the last block
+	ran    bool
+}
+
+// New opens the loops. It fails on a Config that cannot be driven or when the
+// process is out of files.
+func New(cfg Config) (*Engine, error) {
+	switch {
+	case len(cfg.Lanes) == 0:
+		return nil, errors.New("engine: no policy")
+	case len(cfg.Lanes) > 255:
+		return nil, fmt.Errorf("engine: %d policies, want at most 255", len(cfg.Lanes))
+	case len(cfg.Endpoints) == 0:
+		return nil, errors.New("engine: no endpoint")
+	case len(cfg.Endpoints) > 1<<16-1:
+		return nil, fmt.Errorf("engine: %d endpoints, want at most 65535", len(cfg.Endpoints))
+	case cfg.Threads < 1:
+		return nil, fmt.Errorf("engine: %d threads, want at least 1", cfg.Threads)
+	case cfg.Connections < cfg.Threads:
+		return nil, fmt.Errorf("engine: %d connections for %d threads, want at least one each", cfg.Connections, cfg.Threads)
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = time.Second
+	}
+	e := &Engine{cfg: cfg, lanes: make([]laneClock, len(cfg.Lanes))}
+	for i := range e.lanes {
+		l := &e.cfg.Lanes[i]
+		l.Clients = max(l.Clients, 1)
+		e.lanes[i].loops = cfg.Threads
+		if l.Policy.Shared() {
+			e.lanes[i].loops = min(cfg.Threads, l.Clients)
+		}
+	}
+	for i := range cfg.Threads {
+		l, err := newLoop(e, i)
+		if err != nil {
+			e.Close()
+			return nil, err
+		}
+		e.loops = append(e.loops, l)
+		e.wg.Add(1)
+		go func() {
+			defer e.wg.Done()
+			l.main()
+		}()
+	}
+	return e, nil
+}
+
+// Loops returns how many loops drive the lane.
+func (e *Engine) Loops(lane int) int { return e.lanes[lane].loops }
+
+// Method names the system call that ends the loops' waits.
+func (e *Engine) Method() string { return e.loops[0].poll.Method() }
+
+// Stop ends the block under way: no more calls begin, those under way have
+// Drain left. Later blocks end at once. Any goroutine may call it.
+func (e *Engine) Stop() {
+	e.stop.Store(true)
+	for _, l := range e.loops {
+		l.poll.Wake()
+	}
+}
+
+// Close closes all connections and ends the loops. No Run is under way.
+func (e *Engine) Close() {
+	for _, l := range e.loops {
+		close(l.work)
+	}
+	e.wg.Wait()
+}
+
+// Run drives a lane for one block: it returns when the last call has ended or
+// Drain is over. One Run at a time.
+func (e *Engine) Run(lane int, b workloads.Block) (*Block, error) {
+	lc := &e.lanes[lane]
+	// The block begins shortly from now, so that all loops are there in time.
+	begin := clock.Now().Add(2 * time.Millisecond)
+	if !lc.ran {
+		lc.ran, lc.offset = true, time.Duration(begin)
+	} else {
+		lc.offset += begin.Sub(lc.ended)
+	}
+	r := &run{lane: lane, block: b, begin: begin, offset: lc.offset, loops: lc.loops}
+	r.dataStart = begin.Add(b.Burn)
+	r.end = r.dataStart.Add(b.Data)
+	if b.Calls > 0 {
+		r.end = clock.Never
+	}
+	stopReports := e.report(r)
+	r.wg.Add(lc.loops)
+	for _, l := range e.loops[:lc.loops] {
+		l.work <- r
+	}
+	r.wg.Wait()
+	stopReports()
+	return e.collect(r)
+}
+
+// collect merges what the loops recorded of a block.
+func (e *Engine) collect(r *run) (*Block, error) {
+	lc := &e.lanes[r.lane]
+	out := &Block{Lane: r.lane, Data: ledger.New(e.cfg.Within)}
+	out.Began = clock.Origin().Add(time.Duration(r.begin))
+	policyTime := func(t clock.Time) clock.Time { return t.Add(-r.offset) }
+	var ended, lastDue clock.Time
+	for i, l := range e.loops[:r.loops] {
+		if l.err != nil {
+			return nil, fmt.Errorf("loop %d: %w", i, l.err)
+		}
+		ln := &l.lanes[r.lane]
+		out.Data.Merge(ln.book[0])
+		out.Burn.Merge(&ln.book[1].Counts)
+		out.Busy = max(out.Busy, l.busiest)
+		out.InTime += l.inTime
+		out.Stopped = out.Stopped || l.stopped
+		out.Target = out.Target || ln.target
+		ended = max(ended, l.ended)
+		lastDue = max(lastDue, l.lastDue)
+		if i == 0 {
+			out.HedgeDelay, out.HedgeOn = ln.clients[0].HedgeDelay()
+			if !e.cfg.Closed {
+				out.Arrivals, out.Digest = ln.schedule.Count(), ln.schedule.Digest()
+			}
+		}
+	}
+	lc.ended = ended
+	end := r.end
+	if end == clock.Never || out.Stopped {
+		end = min(max(lastDue, r.begin), ended)
+	}
+	out.Start, out.DataStart = policyTime(r.begin), policyTime(min(r.dataStart, end))
+	out.DataEnd, out.End = policyTime(end), policyTime(ended)
+	if err := out.Data.Check(); err != nil {
+		return nil, fmt.Errorf("the ledger of policy %s does not add up: %w", e.cfg.Lanes[r.lane].Name, err)
+	}
+	return out, nil
+}
+
+// report starts the goroutine that passes intervals on while r runs; the
+// function it returns ends it after the last ones.
+func (e *Engine) report(r *run) (stop func()) {
+	if e.cfg.OnInterval == nil {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	all := histo.New()
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(min(e.cfg.Interval/4, 250*time.Millisecond))
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if e.allFull(r) {
+					e.passOn(r, all)
+				}
+			case <-done:
+				e.passOn(r, all)
+				for _, l := range e.loops[:r.loops] {
+					l.handOver()
+				}
+				e.passOn(r, all)
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+func (e *Engine) allFull(r *run) bool {
+	for _, l := range e.loops[:r.loops] {
+		if !l.spare.full.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// passOn tells OnInterval what the loops have handed over, if anything.
+func (e *Engine) passOn(r *run, all *histo.Histogram) {
+	all.Reset()
+	iv := Interval{Lane: r.lane, OK: all, Start: clock.Never}
+	for _, l := range e.loops[:r.loops] {
+		s := &l.spare
+		if !s.full.Load() {
+			continue
+		}
+		all.Merge(s.ok)
+		iv.Start, iv.End = min(iv.Start, s.start), max(iv.End, s.end)
+		iv.Ended += s.ended
+		iv.Failed += s.failed
+		iv.Sent += s.sent
+		s.ok.Reset()
+		s.full.Store(false)
+	}
+	if iv.Start == clock.Never {
+		return
+	}
+	iv.Burn = iv.Start < r.dataStart
+	iv.Start, iv.End = iv.Start.Add(-r.offset), iv.End.Add(-r.offset)
+	e.cfg.OnInterval(iv)
+}

@@ -1,0 +1,444 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/histo"
+	"latencylab/http1"
+	"latencylab/ledger"
+	"latencylab/policy"
+	"latencylab/workloads"
+)
+
+const (
+	eventsPerPoll   = 512
+	readBuffer      = 64 << 10
+	arrivalsPerTurn = 256 // calls begun before replies are read again
+)
+
+// run is one block, told to all loops of its lane.
+type run struct {
+	lane      int
+	loops     int
+	block     workloads.Block
+	begin     clock.Time // real instants
+	dataStart clock.Time
+	end       clock.Time
+	offset    time.Duration // policy time = real time - offset
+	wg        sync.WaitGroup
+}
+
+// lane is what one loop holds of one policy.
+type lane struct {
+	policy   *policy.Policy
+	clients  []*policy.Client // of this loop; client c stands at c/loops
+	template *http1.RequestTemplate
+	lab      bool // the template carries call headers
+	schedule *workloads.Schedule
+	pools    []pool // by endpoint
+	open     int    // connections open or dialling
+	ceiling  int
+	draining int
+	book     [2]*ledger.Ledger // data, burn-in
+	target   bool
+}
+
+// part is what ended in one interval on one loop. Two of them take turns: one
+// is filled by the loop, the other waits for the reporter.
+type part struct {
+	ok           *histo.Histogram
+	ended        uint64
+	failed, sent uint64
+	start, end   clock.Time
+	full         atomic.Bool // only of the spare one: the reporter's turn
+}
+
+// loop is one event loop on one thread. Only its own goroutine touches it while
+// a block runs, but for spare.
+type loop struct {
+	eng    *Engine
+	index  int
+	work   chan *run
+	poll   *Poller
+	events *Events
+	recv   *Receiver
+	timers Timers
+	lanes  []lane
+	conns  connSlab
+	calls  callSlab
+
+	ln      *lane // of the block under way
+	run     *run
+	done    []completion
+	pending []failure
+	users   int // closed loop: users without a call
+	begun   uint64
+	quota   uint64 // closed loop: calls this loop may still begin, when counted
+	live    int    // calls that have not ended
+
+	nextID   uint64 // open loop: the next arrival of this loop
+	nextAt   clock.Time
+	nextBurn bool
+	finished bool // no more calls begin
+	end      clock.Time
+	lastDue  clock.Time
+
+	polled clock.Time // instant of the last look at the sockets
+	wall   int64      // realtime at polled
+	read   clock.Time // instant of the last read
+	now    clock.Time // instant of the step under way
+	swept  bool       // the last look found less than the buffer holds
+
+	idle      time.Duration // waited since busySince
+	busySince clock.Time
+	busiest   float64
+	inTime    uint64
+	stopped   bool
+	ended     clock.Time
+	err       error
+
+	cur    part
+	spare  part
+	report bool
+}
+
+func newLoop(e *Engine, index int) (*loop, error) {
+	p, err := NewPoller()
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{eng: e, index: index, work: make(chan *run), poll: p, events: NewEvents(eventsPerPoll), recv: NewReceiver(readBuffer), report: e.cfg.OnInterval != nil}
+	if l.report {
+		l.cur.ok, l.spare.ok = histo.New(), histo.New()
+	}
+	l.done = make([]completion, 0, eventsPerPoll)
+	l.lanes = make([]lane, len(e.cfg.Lanes))
+	for i := range l.lanes {
+		c, ln, loops := &e.cfg.Lanes[i], &l.lanes[i], e.lanes[i].loops
+		if index >= loops {
+			continue
+		}
+		ln.policy = c.Policy
+		for k := index; k < c.Clients || len(ln.clients) == 0; k += loops {
+			ln.clients = append(ln.clients, policy.NewClient(c.Policy, len(e.cfg.Endpoints), e.cfg.Seed))
+		}
+		ln.template = c.Template.Clone()
+		ln.lab = ln.template.Lab()
+		ln.schedule = workloads.NewSchedule(&e.cfg.Arrivals)
+		ln.pools = make([]pool, len(e.cfg.Endpoints))
+		ln.ceiling = share(e.cfg.Connections, index, loops)
+		if e.cfg.Closed {
+			ln.ceiling = math.MaxInt32 // users need one each, hedges further ones
+		}
+		ln.book = [2]*ledger.Ledger{ledger.New(e.cfg.Within), ledger.New(e.cfg.Within)}
+	}
+	return l, nil
+}
+
+// share is this loop's part of n things dealt evenly.
+func share(n, index, loops int) int {
+	s := n / loops
+	if index < n%loops {
+		s++
+	}
+	return s
+}
+
+func (l *loop) main() {
+	runtime.LockOSThread()
+	PreciseThread()
+	for r := range l.work {
+		l.err = l.drive(r)
+		r.wg.Done()
+	}
+	l.conns.each(func(cn *conn) {
+		if cn.state != connFree {
+			Close(int(cn.fd), false)
+		}
+	})
+	l.poll.Close()
+}
+
+// drive runs one block to its end.
+func (l *loop) drive(r *run) error {
+	l.ln, l.run = &l.lanes[r.lane], r
+	for _, b := range l.ln.book {
+		b.Reset()
+	}
+	l.end, l.lastDue, l.finished, l.stopped = r.end, r.begin, false, false
+	l.busiest, l.inTime, l.begun = 0, 0, 0
+	l.nextAt = clock.Never
+	if l.report {
+		l.cur.start = r.begin
+	}
+	if l.eng.cfg.Closed {
+		l.users = share(l.eng.cfg.Connections, l.index, r.loops)
+		l.quota = ^uint64(0)
+		if n := r.block.Calls; n > 0 {
+			l.quota = uint64(share(int(n), l.index, r.loops))
+		}
+		l.warm()
+	} else {
+		l.ln.schedule.Begin(r.begin, r.block)
+		l.advance()
+	}
+	l.idle, l.busySince = 0, clock.Now()
+	for !l.over() {
+		if err := l.turn(); err != nil {
+			return err
+		}
+	}
+	if l.polled.Sub(l.busySince) >= 200*time.Millisecond {
+		l.measureBusy()
+	}
+	l.ended = max(clock.Now(), r.begin)
+	return nil
+}
+
+// over says whether the block has ended, and gives up what is still open when
+// its time to drain is over.
+func (l *loop) over() bool {
+	now := l.polled
+	if l.eng.stop.Load() && !l.finished {
+		l.stopped, l.finished = true, true
+		l.end = min(l.end, max(now, l.run.begin))
+		l.nextAt = clock.Never
+	}
+	if !l.finished && now >= l.end && l.nextAt == clock.Never {
+		l.finished = true
+	}
+	if !l.finished {
+		return false
+	}
+	if l.live == 0 && l.ln.draining == 0 && (now >= l.end || l.end == clock.Never || l.stopped) {
+		return true
+	}
+	if now >= l.drainEnd() {
+		l.abandon()
+		return true
+	}
+	return false
+}
+
+// drainEnd is when calls that are still open are given up.
+func (l *loop) drainEnd() clock.Time {
+	from := l.end
+	if from == clock.Never {
+		if !l.finished {
+			return clock.Never
+		}
+		from = l.lastDue
+	}
+	return from.Add(l.eng.cfg.Drain)
+}
+
+// turn is one round: wait, read everything, pass replies on in the order of
+// their stamps, begin the calls that are due, let timers act.
+func (l *loop) turn() error {
+	if err := l.wait(); err != nil {
+		return err
+	}
+	l.now = l.read
+	l.flushPending()
+	if byStamp := func(a, b completion) int { return cmp.Compare(a.at, b.at) }; !slices.IsSortedFunc(l.done, byStamp) {
+		slices.SortFunc(l.done, byStamp)
+	}
+	for i := range l.done {
+		l.answer(&l.done[i])
+	}
+	l.done = l.done[:0]
+	l.begin()
+	// Timers act on the instant of the last look at the sockets, and only when
+	// that look saw all there was: no answer that had arrived by then is unread.
+	l.now = l.polled
+	if l.swept {
+		for {
+			id, ok := l.timers.Pop(l.polled)
+			if !ok {
+				break
+			}
+			c := l.calls.at(id)
+			l.apply(c, c.k.Advance(l.policyTime(l.polled)), clock.Never)
+		}
+	}
+	l.flushPending()
+	return nil
+}
+
+// policyTime turns a real instant into one of the lane's own clock.
+func (l *loop) policyTime(t clock.Time) clock.Time { return t.Add(-l.run.offset) }
+
+// wait sleeps until something is due or ready and reads what is ready.
+func (l *loop) wait() error {
+	now := clock.Now()
+	due := min(l.nextAt, l.timers.Next(), l.end, l.drainEnd())
+	if l.finished {
+		due = min(l.timers.Next(), l.drainEnd())
+		if l.end > now {
+			due = min(due, l.end)
+		}
+	}
+	var d time.Duration
+	switch {
+	case l.users > 0 && !l.finished && now >= l.run.begin, len(l.pending) > 0:
+	case now < l.run.begin:
+		d = l.run.begin.Sub(now)
+	case due == clock.Never:
+		d = -1
+	case due > now:
+		d = due.Sub(now)
+	}
+	if spin := l.eng.cfg.Spin; spin > 0 && d > 0 {
+		d = max(d-spin, 0)
+	}
+	n, err := l.poll.Wait(l.events, d)
+	if err != nil {
+		return err
+	}
+	l.polled, l.wall = clock.Pair()
+	if d != 0 || n == 0 {
+		l.idle += l.polled.Sub(now)
+	}
+	l.swept = n < l.events.Len()
+	if l.polled.Sub(l.busySince) >= time.Second {
+		l.measureBusy()
+	}
+	if l.report && l.polled.Sub(l.cur.start) >= l.eng.cfg.Interval && !l.spare.full.Load() {
+		l.handOver()
+	}
+	l.read, l.now = l.polled, l.polled
+	for i := range n {
+		token, ready := l.events.At(i)
+		l.ready(token, ready)
+	}
+	return nil
+}
+
+func (l *loop) measureBusy() {
+	span := l.polled.Sub(l.busySince)
+	busy := 1 - float64(l.idle)/float64(span)
+	l.busiest = max(l.busiest, min(max(busy, 0), 1))
+	l.idle, l.busySince = 0, l.polled
+}
+
+// handOver gives the interval under way to the reporter and begins the next.
+// The spare part is free.
+func (l *loop) handOver() {
+	c, s := &l.cur, &l.spare
+	c.end = max(l.polled, c.start)
+	if c.ended == 0 && c.sent == 0 && c.end == c.start {
+		return
+	}
+	c.ok, s.ok = s.ok, c.ok
+	s.ended, s.failed, s.sent, s.start, s.end = c.ended, c.failed, c.sent, c.start, c.end
+	c.ended, c.failed, c.sent, c.start = 0, 0, 0, c.end
+	s.full.Store(true)
+}
+
+// begin starts the calls that are due.
+func (l *loop) begin() {
+	if l.finished {
+		return
+	}
+	if l.eng.cfg.Closed {
+		l.beginClosed()
+		return
+	}
+	for range arrivalsPerTurn {
+		now := clock.Now()
+		if l.nextAt > now {
+			return
+		}
+		id, at, burn := l.nextID, l.nextAt, l.nextBurn
+		l.advance()
+		l.start(id, at, now, burn)
+	}
+}
+
+func (l *loop) beginClosed() {
+	for l.users > 0 {
+		now := clock.Now()
+		if now < l.run.begin || now >= l.end {
+			return
+		}
+		if l.quota == 0 {
+			l.finished = true
+			return
+		}
+		burn := now < l.run.dataStart
+		if !burn || l.run.block.Calls == 0 {
+			l.quota--
+		}
+		l.users--
+		id := l.begun*uint64(l.run.loops) + uint64(l.index)
+		l.begun++
+		l.start(id, now, now, burn)
+	}
+	if l.quota == 0 {
+		l.finished = true
+	}
+}
+
+// advance finds this loop's next arrival.
+func (l *loop) advance() {
+	clients := uint64(l.eng.cfg.Lanes[l.run.lane].Clients)
+	loops := uint64(l.run.loops)
+	if !l.ln.policy.Shared() {
+		clients = loops
+	}
+	for {
+		i, at, burn, ok := l.ln.schedule.Next()
+		if !ok {
+			l.nextAt = clock.Never
+			if l.end == clock.Never {
+				l.finished = true
+			}
+			return
+		}
+		l.lastDue = max(l.lastDue, at)
+		if i%clients%loops == uint64(l.index) {
+			l.nextID, l.nextAt, l.nextBurn = i, at, burn
+			return
+		}
+	}
+}
+
+// client returns the client that call id belongs to.
+func (l *loop) client(id uint64) *policy.Client {
+	cs := l.ln.clients
+	if len(cs) == 1 {
+		return cs[0]
+	}
+	if l.eng.cfg.Closed {
+		return cs[id/uint64(l.run.loops)%uint64(len(cs))]
+	}
+	n := uint64(l.eng.cfg.Lanes[l.run.lane].Clients)
+	return cs[id%n/uint64(l.run.loops)%uint64(len(cs))]
+}
+
+// abandon gives up the calls and connections that are still busy at the end of
+// the time to drain.
+func (l *loop) abandon() {
+	now := clock.Now()
+	l.calls.each(func(c *call) {
+		if c.open {
+			l.giveUp(c, now)
+		}
+	})
+	l.conns.each(func(cn *conn) {
+		if cn.state == connDraining && &l.lanes[cn.lane] == l.ln {
+			l.closeConn(cn, false)
+		}
+	})
+	if l.live != 0 || l.ln.draining != 0 {
+		panic(fmt.Sprintf("engine: %d calls and %d draining connections left after all were given up", l.live, l.ln.draining))
+	}
+}
