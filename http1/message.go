@@ -97,32 +97,44 @@ func (m *message) room(n int) Fault {
 // contentLength reads one Content-Length value: 1*DIGIT, or a list of equal
 // ones; further lines must agree (RFC 9110 8.6, RFC 9112 6.3 rule 5).
 func (m *message) contentLength(value []byte) Fault {
-	for {
-		item := value
-		comma := bytes.IndexByte(value, ',')
-		if comma >= 0 {
-			item, value = trim(value[:comma]), trim(value[comma+1:])
+	var v int64
+	for i, c := range value {
+		d := int64(c) - '0'
+		if uint64(d) > 9 {
+			return m.lengthList(value, i)
 		}
-		if len(item) == 0 {
+		if v > math.MaxInt64/10 || v == math.MaxInt64/10 && d > math.MaxInt64%10 {
 			return BadFraming
 		}
-		var v int64
+		v = v*10 + d
+	}
+	if len(value) == 0 || m.has(flagLength) && v != m.remain {
+		return BadFraming
+	}
+	m.remain = v
+	m.flags |= flagLength
+	return FaultNone
+}
+
+// lengthList reads a Content-Length value whose first byte that is no digit is
+// value[i].
+func (m *message) lengthList(value []byte, i int) Fault {
+	if bytes.IndexByte(value[i:], ',') < 0 {
+		return BadFraming
+	}
+	for more := true; more; {
+		var item []byte
+		item, value, more = nextItem(value)
 		for _, c := range item {
-			d := int64(c) - '0'
-			if uint64(d) > 9 || v > (math.MaxInt64-d)/10 {
+			if !isDigit(c) {
 				return BadFraming
 			}
-			v = v*10 + d
 		}
-		if m.has(flagLength) && v != m.remain {
-			return BadFraming
-		}
-		m.remain = v
-		m.flags |= flagLength
-		if comma < 0 {
-			return FaultNone
+		if f := m.contentLength(item); f != FaultNone {
+			return f
 		}
 	}
+	return FaultNone
 }
 
 // transferEncoding reads one Transfer-Encoding value; several lines are one
@@ -158,6 +170,10 @@ func (m *message) transferEncoding(value []byte) Fault {
 // connection reads one Connection value: a list of tokens in any case, of which
 // only close and keep-alive matter (RFC 9110 7.6.1).
 func (m *message) connection(value []byte) {
+	if len(value) == len("keep-alive") && fold8(value, 0) == foldKeepAli && fold8(value, 2) == foldEpAlive && value[4] == '-' {
+		m.flags |= flagKeepAlive
+		return
+	}
 	for more := true; more; {
 		var item []byte
 		item, value, more = nextItem(value)

@@ -143,6 +143,8 @@ const (
 	// the minor version.
 	httpVersion     = 'H' | 'T'<<8 | 'T'<<16 | 'P'<<24 | '/'<<32 | '1'<<40 | '.'<<48
 	httpVersionMask = 1<<56 - 1
+	// statusOK is "200 OK\r\n", the rest of nearly every status line.
+	statusOK = '2' | '0'<<8 | '0'<<16 | ' '<<24 | 'O'<<32 | 'K'<<40 | '\r'<<48 | '\n'<<56
 )
 
 // statusLine consumes "HTTP/1.x NNN [reason]" (RFC 9112 4) from b, 0 bytes when
@@ -158,7 +160,10 @@ func (p *Response) statusLine(b []byte) (n int, f Fault) {
 	if b[8] == ' ' && isDigit(b[9]) && b[9] != '1' {
 		p.flags |= flagStarted
 	}
-	i := bytes.IndexByte(b, '\n')
+	i := len("HTTP/1.1 200 OK\r")
+	if len(b) <= i || binary.LittleEndian.Uint64(b[9:]) != statusOK {
+		i = bytes.IndexByte(b, '\n')
+	}
 	if i < 0 {
 		return 0, p.partial(len(b))
 	}
