@@ -1,0 +1,324 @@
+package workloads
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"latencylab/policy"
+	"latencylab/units"
+)
+
+// NamedPolicy is a policy with the name that tables and files show it under.
+type NamedPolicy struct {
+	// Name matches [a-z0-9._-]+ and is unique in a workload.
+	Name string
+	// Spec is FormatPolicy(Policy).
+	Spec   string
+	Policy policy.Policy
+}
+
+// maxSpec and maxName bound the length of a SPEC and of a name in bytes.
+const (
+	maxSpec = 1000
+	maxName = 64
+)
+
+// ParsePolicy reads "[NAME:]SPEC". SPEC is "plain", which sends once and waits
+// for ever, or a comma list of key=value in any order, each key once:
+//
+//	deadline=D          bounds the call from its intended instant
+//	min-start=D         least time left before the deadline to start an attempt
+//	attempt-timeout=D   bounds each attempt from its send
+//	attempts=N          caps all sends of a call; without retry and hedge it
+//	                    also means retry=N-1
+//	retry=N             up to N retries
+//	retry.on=A+B        the statuses that are retried, instead of
+//	                    408+429+502+503+504
+//	retry.unsafe        retries and hedges requests that are not idempotent, too
+//	backoff=D[..CAP]    wait before the first retry, and its bound
+//	backoff.factor=F    growth of the wait, 1 or more; 2 if not given
+//	jitter=full|none    how the wait is spread; full if not given
+//	hedge=D|pNN[.N]     one hedge after D, or after that percentile of the
+//	                    client's first attempts
+//	hedge.max=N         up to N hedges
+//	hedge.window=D      how far back the percentile looks; 30s if not given
+//	hedge.min-samples=N samples below which nothing is hedged; 100 if not given
+//	budget=SHARE        tokens that each call adds for retries and hedges
+//	budget.capacity=N   most tokens held, and held at the start; 100 if not given
+//	cancel=close|drain|reset
+//	picker=random|round-robin
+//
+// Without NAME the name is made from the first entry: hedge=p95 is called
+// hedge-p95. Errors quote s and say what was found and what was wanted;
+// contradictions name both keys.
+func ParsePolicy(s string) (NamedPolicy, error) {
+	np, err := parsePolicy(s)
+	if err != nil {
+		return NamedPolicy{}, fmt.Errorf("policy %q: %w", clip(s), err)
+	}
+	return np, nil
+}
+
+func parsePolicy(s string) (NamedPolicy, error) {
+	if len(s) > maxSpec {
+		return NamedPolicy{}, fmt.Errorf("%d bytes long, want at most %d", len(s), maxSpec)
+	}
+	name, spec, named := strings.Cut(s, ":")
+	if !named {
+		name, spec = "", s
+	} else if err := checkName(name); err != nil {
+		return NamedPolicy{}, err
+	}
+	if strings.TrimSpace(spec) == "" {
+		return NamedPolicy{}, errors.New("empty, want plain or a list such as hedge=p95,budget=10%")
+	}
+	var entries []entry
+	for item := range strings.SplitSeq(spec, ",") {
+		key, value, has := strings.Cut(item, "=")
+		e := entry{key: strings.TrimSpace(key), value: strings.TrimSpace(value), bare: !has}
+		if e.key == "" {
+			return NamedPolicy{}, fmt.Errorf("entry %d is empty, want key=value", len(entries)+1)
+		}
+		entries = append(entries, e)
+	}
+	return buildPolicy(name, entries)
+}
+
+// entry is one key of a policy with its value; bare means that no value was
+// written.
+type entry struct {
+	key, value string
+	bare       bool
+	line       int // in a workload file; 0 in a SPEC
+}
+
+// entryError is an error about one entry of a policy.
+type entryError struct {
+	line int
+	err  error
+}
+
+func (e *entryError) Error() string { return e.err.Error() }
+func (e *entryError) Unwrap() error { return e.err }
+
+// buildPolicy makes a policy of entries, of which there is at least one. An
+// error about one entry is an *entryError.
+func buildPolicy(name string, entries []entry) (NamedPolicy, error) {
+	var p policy.Policy
+	given := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		if err := setEntry(&p, e, given); err != nil {
+			return NamedPolicy{}, &entryError{e.line, err}
+		}
+		given[e.key] = true
+	}
+	if given["plain"] && len(entries) > 1 {
+		return NamedPolicy{}, errors.New("plain stands alone, without further keys")
+	}
+	if given["attempts"] && !given["retry"] && !given["hedge"] {
+		p.Retry.Max = p.Attempts - 1
+	}
+	if err := checkGiven(&p, given); err != nil {
+		return NamedPolicy{}, err
+	}
+	if err := p.Validate(); err != nil {
+		return NamedPolicy{}, err
+	}
+	if name == "" {
+		name = nameOf(entries[0])
+	}
+	return NamedPolicy{Name: name, Spec: FormatPolicy(p), Policy: p}, nil
+}
+
+func setEntry(p *policy.Policy, e entry, given map[string]bool) error {
+	k := specKeyNamed(e.key)
+	if k == nil {
+		return unknownKey(e.key, "", specKeyNames)
+	}
+	if given[e.key] {
+		return fmt.Errorf("%s is given twice", e.key)
+	}
+	switch {
+	case e.bare && k.bare == "":
+		return fmt.Errorf("%s has no value, want %s=%s", k.name, k.name, k.want)
+	case e.bare:
+		e.value = k.bare
+	case k.name == "plain" && e.line == 0:
+		return errors.New("plain has a value, want it alone")
+	}
+	if err := k.set(p, e.value); err != nil {
+		return fmt.Errorf("%s = %w", k.name, err)
+	}
+	return nil
+}
+
+func unknownKey(key, in string, known []string) error {
+	if in != "" {
+		in = " in " + in
+	}
+	return fmt.Errorf("unknown key %q%s, nearest is %q", clip(key), in, Nearest(key, known))
+}
+
+// wanted is the error that value is not what the key wants.
+func wanted(value, want string) error { return fmt.Errorf("%q, want %s", clip(value), want) }
+
+// checkGiven refuses keys that would say nothing without another one.
+func checkGiven(p *policy.Policy, given map[string]bool) error {
+	for _, n := range []struct {
+		key, needs string
+		met        bool
+	}{
+		{"retry.on", "retry or attempts", p.Retry.Max > 0},
+		{"retry.unsafe", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
+		{"backoff", "retry or attempts", p.Retry.Max > 0},
+		{"backoff.factor", "backoff", p.Backoff.Base > 0},
+		{"jitter", "backoff", p.Backoff.Base > 0},
+		{"hedge.max", "hedge", given["hedge"]},
+		{"hedge.window", "a hedge after a percentile such as hedge=p95", p.Hedge.Quantile > 0},
+		{"hedge.min-samples", "a hedge after a percentile such as hedge=p95", p.Hedge.Quantile > 0},
+		{"budget", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
+		{"budget.capacity", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
+		{"min-start", "deadline", p.Deadline > 0},
+	} {
+		if given[n.key] && !n.met {
+			return fmt.Errorf("%s needs %s", n.key, n.needs)
+		}
+	}
+	if given["budget"] && p.Budget.Deposit == 0 && p.Budget.Capacity == 0 {
+		return errors.New("budget = 0% would not limit, want more, or budget.capacity for a fixed number")
+	}
+	return nil
+}
+
+// nameOf returns the default name of a policy whose first entry is e.
+func nameOf(e entry) string {
+	s := e.key
+	if !e.bare && e.key != "plain" {
+		s += "-" + e.value
+	}
+	name := []byte(s)[:0]
+	for _, c := range []byte(strings.ReplaceAll(s, "µ", "u")) {
+		switch {
+		case nameByte(c):
+			name = append(name, c)
+		case c == '+':
+			name = append(name, '-')
+		}
+	}
+	return string(name[:min(len(name), maxName)])
+}
+
+func nameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
+}
+
+func checkName(name string) error {
+	for i := range len(name) {
+		if !nameByte(name[i]) {
+			return fmt.Errorf("name %q has %q, want a-z, 0-9, '.', '_' and '-' only", clip(name), []rune(name[i:])[0])
+		}
+	}
+	if name == "" {
+		return errors.New("the name before ':' is empty")
+	}
+	if len(name) > maxName {
+		return fmt.Errorf("name %q is %d bytes long, want at most %d", clip(name), len(name), maxName)
+	}
+	return nil
+}
+
+// FormatPolicy returns the SPEC of p in one fixed order of keys, without those
+// at their zero value. ParsePolicy reads it back to an equal policy when p came
+// from ParsePolicy; settings that have no effect, such as a Hedge.Delay with
+// Hedge.Max 0, are not written.
+func FormatPolicy(p policy.Policy) string {
+	var f specWriter
+	if p.Hedge.Max > 0 {
+		if p.Hedge.Quantile > 0 {
+			f.add("hedge", "p"+units.Percentile(p.Hedge.Quantile))
+		} else {
+			f.add("hedge", units.FormatDuration(p.Hedge.Delay))
+		}
+		if p.Hedge.Max > 1 {
+			f.add("hedge.max", units.FormatCount(uint64(p.Hedge.Max)))
+		}
+		if p.Hedge.Quantile > 0 {
+			f.duration("hedge.window", p.Hedge.Window)
+			f.count("hedge.min-samples", p.Hedge.MinSamples)
+		}
+	}
+	if p.Retry.Max > 0 || p.Attempts > 1 && p.Hedge.Max == 0 {
+		f.add("retry", units.FormatCount(uint64(max(p.Retry.Max, 0))))
+	}
+	if p.Retry.Max > 0 && p.Retry.On != nil {
+		f.add("retry.on", joinStatuses(p.Retry.On))
+	}
+	if p.Retry.Unsafe && (p.Retry.Max > 0 || p.Hedge.Max > 0) {
+		f.add("retry.unsafe", "true")
+	}
+	f.count("attempts", p.Attempts)
+	f.backoff(&p)
+	if p.Retry.Max > 0 || p.Hedge.Max > 0 {
+		if p.Budget.Deposit > 0 {
+			f.add("budget", units.FormatShare(p.Budget.Deposit))
+		}
+		if p.Budget.Capacity > 0 {
+			f.add("budget.capacity", formatNumber(p.Budget.Capacity))
+		}
+	}
+	f.duration("attempt-timeout", p.AttemptTimeout)
+	f.duration("deadline", p.Deadline)
+	if p.Deadline > 0 {
+		f.duration("min-start", p.MinStart)
+	}
+	if p.Cancel != policy.CancelClose {
+		f.add("cancel", wordOf(cancelWords, int(p.Cancel)))
+	}
+	if p.Picker != policy.PickRandom {
+		f.add("picker", wordOf(pickerWords, int(p.Picker)))
+	}
+	if f.Len() == 0 {
+		return "plain"
+	}
+	return f.String()
+}
+
+type specWriter struct{ strings.Builder }
+
+func (f *specWriter) add(key, value string) {
+	if f.Len() > 0 {
+		f.WriteByte(',')
+	}
+	f.WriteString(key + "=" + value)
+}
+
+func (f *specWriter) duration(key string, d time.Duration) {
+	if d > 0 {
+		f.add(key, units.FormatDuration(d))
+	}
+}
+
+func (f *specWriter) count(key string, n int) {
+	if n > 0 {
+		f.add(key, units.FormatCount(uint64(n)))
+	}
+}
+
+func (f *specWriter) backoff(p *policy.Policy) {
+	if p.Retry.Max == 0 || p.Backoff.Base == 0 {
+		return
+	}
+	span := units.FormatDuration(p.Backoff.Base)
+	if p.Backoff.Cap > 0 {
+		span += ".." + units.FormatDuration(p.Backoff.Cap)
+	}
+	f.add("backoff", span)
+	if p.Backoff.Factor != 0 {
+		f.add("backoff.factor", formatNumber(p.Backoff.Factor))
+	}
+	if p.Backoff.Jitter != policy.JitterFull {
+		f.add("jitter", wordOf(jitterWords, int(p.Backoff.Jitter)))
+	}
+}

@@ -1,0 +1,245 @@
+package workloads
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"latencylab/policy"
+	"latencylab/units"
+)
+
+// Words of enumerations, indexed by value.
+var (
+	jitterWords = []string{policy.JitterFull: "full", policy.JitterNone: "none"}
+	cancelWords = []string{policy.CancelClose: "close", policy.CancelDrain: "drain", policy.CancelReset: "reset"}
+	pickerWords = []string{policy.PickRandom: "random", policy.PickRoundRobin: "round-robin"}
+)
+
+// specKey is one key of a SPEC.
+type specKey struct {
+	name string
+	want string // its values, for a message
+	bare string // the value of the key alone; "" when it needs one
+	set  func(p *policy.Policy, value string) error
+}
+
+// specKeys lists the keys in the order of the documentation.
+var specKeys = []specKey{
+	{"plain", "", "plain", func(p *policy.Policy, v string) error {
+		if v != "plain" && v != "true" {
+			return wanted(v, "nothing")
+		}
+		return nil
+	}},
+	{"deadline", "D", "", func(p *policy.Policy, v string) error { return setSpan(&p.Deadline, v) }},
+	{"min-start", "D", "", func(p *policy.Policy, v string) error { return setSpan(&p.MinStart, v) }},
+	{"attempt-timeout", "D", "", func(p *policy.Policy, v string) error { return setSpan(&p.AttemptTimeout, v) }},
+	{"attempts", "N", "", func(p *policy.Policy, v string) error { return setCount(&p.Attempts, v, 1) }},
+	{"retry", "N", "", func(p *policy.Policy, v string) error { return setCount(&p.Retry.Max, v, 0) }},
+	{"retry.on", "STATUS+STATUS", "", setRetryOn},
+	{"retry.unsafe", "true|false", "true", func(p *policy.Policy, v string) error {
+		return setWord(&p.Retry.Unsafe, v, []bool{false, true}, []string{"false", "true"})
+	}},
+	{"backoff", "D or D..CAP", "", setBackoff},
+	{"backoff.factor", "F", "", func(p *policy.Policy, v string) error { return setNumber(&p.Backoff.Factor, v, 1) }},
+	{"jitter", "full|none", "", func(p *policy.Policy, v string) error {
+		return setWord(&p.Backoff.Jitter, v, []policy.Jitter{policy.JitterFull, policy.JitterNone}, jitterWords)
+	}},
+	{"hedge", "D or pNN", "", setHedge},
+	{"hedge.max", "N", "", setHedgeMax},
+	{"hedge.window", "D", "", func(p *policy.Policy, v string) error { return setSpan(&p.Hedge.Window, v) }},
+	{"hedge.min-samples", "N", "", func(p *policy.Policy, v string) error { return setCount(&p.Hedge.MinSamples, v, 1) }},
+	{"budget", "SHARE", "", func(p *policy.Policy, v string) error {
+		f, err := units.ParseRatio(v)
+		p.Budget.Deposit = f
+		return err
+	}},
+	{"budget.capacity", "N", "", func(p *policy.Policy, v string) error { return setNumber(&p.Budget.Capacity, v, 1) }},
+	{"cancel", "close|drain|reset", "", func(p *policy.Policy, v string) error {
+		return setWord(&p.Cancel, v, []policy.Cancel{policy.CancelClose, policy.CancelDrain, policy.CancelReset}, cancelWords)
+	}},
+	{"picker", "random|round-robin", "", func(p *policy.Policy, v string) error {
+		return setWord(&p.Picker, v, []policy.Picker{policy.PickRandom, policy.PickRoundRobin}, pickerWords)
+	}},
+}
+
+var specKeyNames = func() []string {
+	names := make([]string, len(specKeys))
+	for i := range specKeys {
+		names[i] = specKeys[i].name
+	}
+	return names
+}()
+
+func specKeyNamed(name string) *specKey {
+	for i := range specKeys {
+		if specKeys[i].name == name {
+			return &specKeys[i]
+		}
+	}
+	return nil
+}
+
+// setSpan reads a duration above 0.
+func setSpan(to *time.Duration, v string) error {
+	d, err := units.ParseDuration(v)
+	if err != nil {
+		return err
+	}
+	if d == 0 {
+		return wanted(v, "more than 0s")
+	}
+	*to = d
+	return nil
+}
+
+// maxCount bounds the counts that become an int.
+const maxCount = math.MaxInt32
+
+func setCount(to *int, v string, least uint64) error {
+	n, err := units.ParseCount(v)
+	if err != nil {
+		return err
+	}
+	if n < least {
+		return wanted(v, fmt.Sprintf("%d or more", least))
+	}
+	if n > maxCount {
+		return wanted(v, fmt.Sprintf("at most %d", maxCount))
+	}
+	*to = int(n)
+	return nil
+}
+
+// setNumber reads a decimal number of at least least and at most 1e9.
+func setNumber(to *float64, v string, least float64) error {
+	if n, err := units.ParseCount(v); err == nil {
+		v = strconv.FormatUint(n, 10)
+	} else if strings.Trim(v, "0123456789.") != "" || len(v) > 32 {
+		return wanted(v, "a number")
+	}
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil {
+		return wanted(v, "a number")
+	}
+	if f < least || f > 1e9 {
+		return wanted(v, fmt.Sprintf("from %s to 1000000000", formatNumber(least)))
+	}
+	*to = f
+	return nil
+}
+
+func formatNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// setWord reads one of words and sets the value at the same index.
+func setWord[T any](to *T, v string, values []T, words []string) error {
+	for i, w := range words {
+		if w == v {
+			*to = values[i]
+			return nil
+		}
+	}
+	return wanted(v, orList(words))
+}
+
+func wordOf(words []string, i int) string {
+	if i < len(words) {
+		return words[i]
+	}
+	return "unknown"
+}
+
+// orList joins words as "a, b or c".
+func orList(words []string) string {
+	n := len(words) - 1
+	if n < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:n], ", ") + " or " + words[n]
+}
+
+func setRetryOn(p *policy.Policy, v string) error {
+	var on []uint16
+	for text := range strings.SplitSeq(v, "+") {
+		s, err := parseStatus(text, 400)
+		if err != nil {
+			return err
+		}
+		for _, before := range on {
+			if before == s {
+				return fmt.Errorf("%q has %d twice", clip(v), s)
+			}
+		}
+		on = append(on, s)
+	}
+	p.Retry.On = on
+	return nil
+}
+
+// parseStatus reads a status code from least to 599.
+func parseStatus(s string, least int) (uint16, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || len(s) != 3 || n < least || n > 599 {
+		return 0, wanted(s, fmt.Sprintf("a status from %d to 599", least))
+	}
+	return uint16(n), nil
+}
+
+func joinStatuses(on []uint16) string {
+	var b strings.Builder
+	for i, s := range on {
+		if i > 0 {
+			b.WriteByte('+')
+		}
+		b.WriteString(strconv.Itoa(int(s)))
+	}
+	return b.String()
+}
+
+func setBackoff(p *policy.Policy, v string) error {
+	base, limit, has := strings.Cut(v, "..")
+	if err := setSpan(&p.Backoff.Base, base); err != nil {
+		return err
+	}
+	if !has {
+		return nil
+	}
+	if err := setSpan(&p.Backoff.Cap, limit); err != nil {
+		return err
+	}
+	if p.Backoff.Cap < p.Backoff.Base {
+		return wanted(v, "a cap of at least the first wait")
+	}
+	return nil
+}
+
+func setHedge(p *policy.Policy, v string) error {
+	if len(v) > 1 && v[0] == 'p' {
+		q, ok := units.ParsePercentile(v[1:])
+		if !ok {
+			return wanted(v, "a duration such as 50ms or a percentile above p0 and below p100")
+		}
+		p.Hedge.Quantile = q
+	} else {
+		d, err := units.ParseDuration(v)
+		if err != nil {
+			return fmt.Errorf("%w, or a percentile such as p95", err)
+		}
+		p.Hedge.Delay = d
+	}
+	p.Hedge.Max = max(p.Hedge.Max, 1)
+	return nil
+}
+
+func setHedgeMax(p *policy.Policy, v string) error {
+	if err := setCount(&p.Hedge.Max, v, 1); err != nil {
+		return err
+	}
+	if p.Hedge.Max >= policy.MaxOpen {
+		return wanted(v, fmt.Sprintf("from 1 to %d", policy.MaxOpen-1))
+	}
+	return nil
+}
