@@ -1,0 +1,252 @@
+package service
+
+import (
+	"fmt"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/draw"
+)
+
+// Server is one replica. [New] makes one. A driver calls Begin for every
+// request that arrives, End for every job that comes due, and Cancel when a
+// caller leaves before its answer. Not safe for concurrent use.
+type Server struct {
+	law
+	slots      int // 0: no limit
+	limit      int // of the queue; negative: none
+	shed       uint16
+	cancel     Cancel
+	retryAfter time.Duration
+	body       int
+	seed       uint64
+
+	jobs  []job // slab by Job; jobs[0] is never used
+	free  Job   // first of the free jobs, linked by next; 0: none
+	queue queue
+	busy  int
+}
+
+// law is what is drawn at one replica: a Spec resolved for it.
+type law struct {
+	time   Dist
+	slow   Dist
+	share  float64 // of requests that are slow; 1 on a slow replica
+	factor float64
+	status []StatusShare
+}
+
+// job is a request that the server knows, 40 bytes.
+type job struct {
+	due        clock.Time
+	drawn      time.Duration
+	tag        uint32
+	prev, next Job // neighbours in the queue or in the free list
+	status     uint16
+	state      state
+}
+
+type state uint8
+
+const (
+	unused  state = iota
+	waiting       // in the queue
+	running       // holds a slot
+	shed          // answered at once, holds no slot
+)
+
+// law resolves the spec for a replica; seed decides whether it is a slow one.
+func (sp *Spec) law(seed uint64, replica int) law {
+	l := law{time: sp.Time, slow: sp.Slow.Time, share: sp.Slow.Share, factor: 1, status: sp.Status}
+	for i := range sp.Each {
+		e := &sp.Each[i]
+		if e.Replica != replica {
+			continue
+		}
+		if e.Time != nil {
+			l.time = *e.Time
+		}
+		if e.Factor != 0 {
+			l.factor = e.Factor
+		}
+	}
+	if sp.Slow.By == SlowByReplica {
+		slow := draw.Uniform(seed, draw.Replica, uint64(replica), 0, 0) < sp.Slow.Share
+		l.share = 0
+		if slow {
+			l.share = 1
+		}
+	}
+	return l
+}
+
+// draw returns the service time and status of one attempt.
+func (l *law) draw(seed, call uint64, attempt uint32) (drawn time.Duration, status uint16) {
+	slow := l.share >= 1 || l.share > 0 && draw.Uniform(seed, draw.Slow, call, attempt, 0) < l.share
+	if slow {
+		drawn = l.slow.drawAt(seed, draw.SlowTime, call, attempt, 0)
+	} else {
+		drawn = l.time.drawAt(seed, draw.Service, call, attempt, 0)
+	}
+	status = 200
+	if len(l.status) > 0 {
+		u, below := draw.Uniform(seed, draw.Status, call, attempt, 0), 0.0
+		for _, s := range l.status {
+			below += s.Share
+			if u < below {
+				status = s.Status
+				break
+			}
+		}
+	}
+	return scale(drawn, l.factor), status
+}
+
+// Draw returns the service time and the status that the replica draws for an
+// attempt, without queue and without shedding. It is a function of its
+// arguments alone: the exact result of a policy without queues, and the digest
+// of the draws, follow from it.
+func (sp *Spec) Draw(seed uint64, replica int, call uint64, attempt uint32) (drawn time.Duration, status uint16) {
+	l := sp.law(seed, replica)
+	return l.draw(seed, call, attempt)
+}
+
+// New returns an idle server for the replica, numbered from 0, of a valid spec.
+// It copies what it needs of spec, but shares its slices. seed is the target's
+// seed: the same for all replicas.
+func New(spec *Spec, replica int, seed uint64) *Server {
+	s := &Server{
+		law:        spec.law(seed, replica),
+		slots:      max(spec.Slots, 0),
+		limit:      spec.Queue,
+		shed:       spec.Shed,
+		cancel:     spec.Cancel,
+		retryAfter: spec.RetryAfter,
+		body:       spec.Body,
+		seed:       seed,
+		jobs:       make([]job, 1, 64),
+	}
+	if s.shed == 0 {
+		s.shed = 503
+	}
+	return s
+}
+
+// Begin admits the request of (call, attempt) that arrives now. tag is the
+// driver's mark, given back when the job starts and ends. The step is the job
+// itself when it starts at once; a request that finds no slot and a full queue
+// is a job that is due now, with the status for shed requests.
+func (s *Server) Begin(tag uint32, call uint64, attempt uint32, now clock.Time) (Job, Step) {
+	j := s.take()
+	b := &s.jobs[j]
+	b.tag = tag
+	if s.slots > 0 && s.busy >= s.slots && s.limit >= 0 && s.queue.n >= s.limit {
+		b.state, b.drawn, b.status, b.due = shed, 0, s.shed, now
+		return j, Step{Job: j, Tag: tag, Due: now}
+	}
+	b.drawn, b.status = s.law.draw(s.seed, call, attempt)
+	if s.slots > 0 && s.busy >= s.slots {
+		b.state, b.due = waiting, clock.Never
+		s.queue.push(s.jobs, j)
+		return j, Step{}
+	}
+	return j, s.start(j, now)
+}
+
+// End answers a job that has started and is due, frees its slot and starts the
+// job that waited longest. now is the instant at which the slot becomes free:
+// the due instant, if the driver's own lateness is not to slow the queue, or
+// the instant of its turn.
+func (s *Server) End(j Job, now clock.Time) (Answer, Step) {
+	b := s.started(j)
+	a := Answer{Status: b.status, Body: s.body, Drawn: b.drawn, Tag: b.tag}
+	if b.status == 429 || b.status == 503 {
+		a.RetryAfter = s.retryAfter
+	}
+	held := b.state == running
+	s.release(j)
+	if !held {
+		return a, Step{}
+	}
+	s.busy--
+	return a, s.next(now)
+}
+
+// Cancel reports that the caller of j has left. If dropped, the job is
+// forgotten: its Job value is free for another request, and the driver drops
+// the timer it may have for it; st is then the job that starts in its place.
+// Otherwise the work goes on and the driver calls End as before.
+func (s *Server) Cancel(j Job, now clock.Time) (dropped bool, st Step) {
+	b := s.known(j)
+	switch {
+	case b.state == waiting && s.cancel != CancelNone:
+		s.queue.remove(s.jobs, j)
+		s.release(j)
+		return true, Step{}
+	case b.state == shed && s.cancel == CancelRunning:
+		s.release(j)
+		return true, Step{}
+	case b.state == running && s.cancel == CancelRunning:
+		s.release(j)
+		s.busy--
+		return true, s.next(now)
+	}
+	return false, Step{}
+}
+
+// Busy returns the number of requests that are worked on.
+func (s *Server) Busy() int { return s.busy }
+
+// Waiting returns the number of requests that wait for a slot.
+func (s *Server) Waiting() int { return s.queue.n }
+
+// Drawn returns the service time drawn for j, 0 if it was shed.
+func (s *Server) Drawn(j Job) time.Duration { return s.known(j).drawn }
+
+// start lets j, which is in no queue, hold a slot from now on.
+func (s *Server) start(j Job, now clock.Time) Step {
+	s.busy++
+	b := &s.jobs[j]
+	b.state, b.due = running, now.Add(b.drawn)
+	return Step{Job: j, Tag: b.tag, Due: b.due}
+}
+
+// next starts the job whose turn it is, after a slot became free.
+func (s *Server) next(now clock.Time) Step {
+	if j := s.queue.pop(s.jobs); j != 0 {
+		return s.start(j, now)
+	}
+	return Step{}
+}
+
+func (s *Server) take() Job {
+	if j := s.free; j != 0 {
+		s.free = s.jobs[j].next
+		return j
+	}
+	s.jobs = append(s.jobs, job{})
+	return Job(len(s.jobs) - 1)
+}
+
+func (s *Server) release(j Job) {
+	b := &s.jobs[j]
+	b.state, b.next = unused, s.free
+	s.free = j
+}
+
+// known returns the job, which the server must know: anything else is a bug of
+// the driver, and going on would count a request twice.
+func (s *Server) known(j Job) *job {
+	if int(j) >= len(s.jobs) || s.jobs[j].state == unused {
+		panic(fmt.Sprintf("service: job %d is not known", j))
+	}
+	return &s.jobs[j]
+}
+
+func (s *Server) started(j Job) *job {
+	b := s.known(j)
+	if b.state == waiting {
+		panic(fmt.Sprintf("service: job %d ended before it started", j))
+	}
+	return b
+}

@@ -1,0 +1,390 @@
+package service
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"latencylab/clock"
+)
+
+var update = flag.Bool("update", false, "write the golden traces anew")
+
+// TestGoldenTraces runs the scripts in testdata: lines "INSTANT begin TAG CALL",
+// "INSTANT cancel TAG" and "INSTANT end TAG", instants in ms; the answers stand
+// below each line. The first lines set the spec.
+func TestGoldenTraces(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.trace")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no traces in testdata: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := trace(t, string(data))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != string(data) {
+				t.Errorf("trace differs; -update writes it anew. Got:\n%s", got)
+			}
+		})
+	}
+}
+
+func trace(t *testing.T, script string) string {
+	var out strings.Builder
+	spec := Spec{Queue: -1}
+	var s *Server
+	jobs := map[uint32]Job{}
+	step := func(st Step) {
+		if st.Job != 0 {
+			fmt.Fprintf(&out, "    starts %d, due %d ms\n", st.Tag, st.Due/1e6)
+		}
+	}
+	for line := range strings.Lines(script) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "    ") {
+			continue // an answer of the last run
+		}
+		out.WriteString(line + "\n")
+		f := strings.Fields(line)
+		if len(f) == 0 || f[0] == "#" {
+			continue
+		}
+		if f[0] == "spec" {
+			setSpec(t, &spec, f[1], f[2])
+			continue
+		}
+		if s == nil {
+			if err := spec.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			s = New(&spec, 0, 1)
+		}
+		ms, _ := strconv.Atoi(f[0])
+		now, tag := clock.Time(ms)*1e6, uint32(number(t, f[2]))
+		switch f[1] {
+		case "begin":
+			j, st := s.Begin(tag, number(t, f[3]), 1, now)
+			jobs[tag] = j
+			step(st)
+		case "end":
+			a, st := s.End(jobs[tag], now)
+			fmt.Fprintf(&out, "    answers %d: status %d, retry after %v, body %d, drawn %v\n", a.Tag, a.Status, a.RetryAfter, a.Body, a.Drawn)
+			step(st)
+		case "cancel":
+			dropped, st := s.Cancel(jobs[tag], now)
+			fmt.Fprintf(&out, "    dropped %v\n", dropped)
+			step(st)
+		default:
+			t.Fatalf("unknown word %q", f[1])
+		}
+		fmt.Fprintf(&out, "    busy %d, waiting %d\n", s.Busy(), s.Waiting())
+	}
+	return out.String()
+}
+
+func number(t *testing.T, s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func setSpec(t *testing.T, spec *Spec, key, value string) {
+	n, _ := strconv.Atoi(value)
+	switch key {
+	case "time":
+		spec.Time = mustParse(t, value)
+	case "slots":
+		spec.Slots = n
+	case "queue":
+		spec.Queue = n
+	case "shed":
+		spec.Shed = uint16(n)
+	case "body":
+		spec.Body = n
+	case "retry-after":
+		spec.RetryAfter = time.Duration(n) * time.Second
+	case "status":
+		spec.Status = []StatusShare{{uint16(n), 1}}
+	case "cancel":
+		c, ok := CancelNamed(value)
+		if !ok {
+			t.Fatalf("unknown cancel %q", value)
+		}
+		spec.Cancel = c
+	default:
+		t.Fatalf("unknown key %q", key)
+	}
+}
+
+// checker drives a Server and keeps a model of it: the jobs in the order in
+// which they came. After each event the server must agree with the model.
+type checker struct {
+	t       *testing.T
+	spec    *Spec
+	s       *Server
+	waiting []uint32 // tags, in order
+	running []uint32
+	due     map[uint32]clock.Time
+	job     map[uint32]Job
+	shed    map[uint32]bool
+	ended   map[uint32]bool
+	started int
+}
+
+func newChecker(t *testing.T, spec *Spec) *checker {
+	return &checker{t: t, spec: spec, s: New(spec, 0, 1), due: map[uint32]clock.Time{}, job: map[uint32]Job{}, shed: map[uint32]bool{}, ended: map[uint32]bool{}}
+}
+
+func (c *checker) begin(tag uint32, now clock.Time) {
+	full := c.spec.Slots > 0 && len(c.running) >= c.spec.Slots
+	j, st := c.s.Begin(tag, uint64(tag), 1, now)
+	c.job[tag] = j
+	switch {
+	case !full:
+		c.starts(tag, st, now)
+	case c.spec.Queue < 0 || len(c.waiting) < c.spec.Queue:
+		c.waiting = append(c.waiting, tag)
+		c.none(st)
+	default:
+		if st.Job != j || st.Due != now {
+			c.t.Fatalf("shed request %d: %+v at %d, want it due at once", tag, st, now)
+		}
+		c.shed[tag], c.due[tag] = true, now
+	}
+	c.check()
+}
+
+func (c *checker) starts(tag uint32, st Step, now clock.Time) {
+	drawn := c.s.Drawn(c.job[tag])
+	if st.Job != c.job[tag] || st.Tag != tag || st.Due != now.Add(drawn) {
+		c.t.Fatalf("step %+v at %d, want the start of %d, due %v later", st, now, tag, drawn)
+	}
+	c.running = append(c.running, tag)
+	c.due[tag] = st.Due
+	c.started++
+}
+
+func (c *checker) none(st Step) {
+	if st != (Step{}) {
+		c.t.Fatalf("step %+v, want none", st)
+	}
+}
+
+// freed checks what follows when a slot became free: the oldest one starts.
+func (c *checker) freed(tag uint32, st Step, now clock.Time) {
+	c.running = without(c.running, tag)
+	if len(c.waiting) == 0 {
+		c.none(st)
+		return
+	}
+	oldest := c.waiting[0]
+	c.waiting = c.waiting[1:]
+	c.starts(oldest, st, now)
+}
+
+func (c *checker) forget(tag uint32) {
+	if c.ended[tag] {
+		c.t.Fatalf("request %d ended twice", tag)
+	}
+	c.ended[tag] = true
+	delete(c.due, tag)
+	delete(c.job, tag)
+}
+
+func (c *checker) end(tag uint32, now clock.Time) {
+	a, st := c.s.End(c.job[tag], now)
+	if a.Tag != tag {
+		c.t.Fatalf("answer %+v, want that of %d", a, tag)
+	}
+	c.forget(tag)
+	if c.shed[tag] {
+		if want := max(c.spec.Shed, 503*b2u(c.spec.Shed == 0)); a.Status != want || a.Drawn != 0 {
+			c.t.Fatalf("shed request %d: answer %+v, want status %d", tag, a, want)
+		}
+		c.none(st)
+	} else {
+		c.freed(tag, st, now)
+	}
+	c.check()
+}
+
+func (c *checker) cancel(tag uint32, now clock.Time) {
+	j := c.job[tag]
+	_, isDue := c.due[tag]
+	dropped, st := c.s.Cancel(j, now)
+	want := c.spec.Cancel == CancelRunning || c.spec.Cancel == CancelQueued && !isDue
+	if dropped != want {
+		c.t.Fatalf("cancel of %d (started %v): dropped %v, want %v", tag, isDue, dropped, want)
+	}
+	switch {
+	case !dropped:
+		c.none(st)
+	case c.shed[tag]:
+		c.forget(tag)
+		c.none(st)
+	case isDue:
+		c.forget(tag)
+		c.freed(tag, st, now)
+	default:
+		c.forget(tag)
+		c.waiting = without(c.waiting, tag)
+		c.none(st)
+	}
+	c.check()
+}
+
+func (c *checker) check() {
+	if c.s.Busy() != len(c.running) || c.s.Waiting() != len(c.waiting) {
+		c.t.Fatalf("busy %d waiting %d, want %d and %d", c.s.Busy(), c.s.Waiting(), len(c.running), len(c.waiting))
+	}
+	if c.spec.Slots > 0 && c.s.Busy() > c.spec.Slots {
+		c.t.Fatalf("busy %d, more than %d slots", c.s.Busy(), c.spec.Slots)
+	}
+	if c.spec.Slots > 0 && c.s.Busy() < c.spec.Slots && c.s.Waiting() > 0 {
+		c.t.Fatalf("%d wait while %d of %d slots are busy", c.s.Waiting(), c.s.Busy(), c.spec.Slots)
+	}
+	if c.spec.Slots > 0 && c.spec.Queue >= 0 && c.s.Waiting() > c.spec.Queue {
+		c.t.Fatalf("%d wait, more than %d", c.s.Waiting(), c.spec.Queue)
+	}
+}
+
+// earliest returns the started request that is due first.
+func (c *checker) earliest() (tag uint32, at clock.Time, ok bool) {
+	at = clock.Never
+	for g, d := range c.due {
+		if d < at || d == at && ok && g < tag {
+			tag, at, ok = g, d, true
+		}
+	}
+	return tag, at, ok
+}
+
+func without(tags []uint32, tag uint32) []uint32 {
+	for i, g := range tags {
+		if g == tag {
+			return append(tags[:i:i], tags[i+1:]...)
+		}
+	}
+	return tags
+}
+
+func b2u(b bool) uint16 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// FuzzServer plays arbitrary arrivals, answers and departures.
+func FuzzServer(f *testing.F) {
+	f.Add(uint8(1), int8(-1), uint8(2), []byte{0, 0, 0, 1, 2, 2, 2, 9, 17, 1, 1})
+	f.Add(uint8(2), int8(1), uint8(1), []byte{0, 0, 0, 0, 0, 5, 1, 1, 1, 6, 10, 14, 1})
+	f.Add(uint8(0), int8(0), uint8(0), []byte{0, 3, 0, 3, 1, 2})
+	f.Fuzz(func(t *testing.T, slots uint8, queue int8, cancel uint8, events []byte) {
+		spec := &Spec{Time: mustParse(t, "mixture(50%:uniform(1ms,9ms),50%:0s)"), Slots: int(slots % 5), Queue: int(queue), Cancel: Cancel(cancel % 3), Shed: 429}
+		c := newChecker(t, spec)
+		now, tag := clock.Time(0), uint32(0)
+		for _, e := range events {
+			switch e % 4 {
+			case 0:
+				c.begin(tag, now)
+				tag++
+			case 1:
+				if g, at, ok := c.earliest(); ok {
+					now = max(now, at)
+					c.end(g, now)
+				}
+			case 2:
+				if g := uint32(e / 4); c.job[g] != 0 {
+					c.cancel(g, now)
+				}
+			case 3:
+				d := clock.Time(e/4) * 1e5
+				if _, at, ok := c.earliest(); ok {
+					d = min(d, max(0, at-now))
+				}
+				now += d
+			}
+		}
+		for {
+			g, at, ok := c.earliest()
+			if !ok {
+				break
+			}
+			now = max(now, at)
+			c.end(g, now)
+		}
+		if len(c.ended) != int(tag) || len(c.job) != 0 {
+			t.Fatalf("%d of %d requests ended, %d are open", len(c.ended), tag, len(c.job))
+		}
+	})
+}
+
+func TestServerPanicsOnADriversBug(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		do    func(s *Server, j Job)
+	}{
+		{"an end twice", func(s *Server, j Job) { s.End(j, 1); s.End(j, 1) }},
+		{"an end of a job that waits", func(s *Server, _ Job) { j, _ := s.Begin(2, 2, 1, 0); s.End(j, 1) }},
+		{"job 0", func(s *Server, _ Job) { s.Cancel(0, 1) }},
+		{"a job that never was", func(s *Server, _ Job) { s.End(99, 1) }},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", c.about)
+				}
+			}()
+			s := New(&Spec{Slots: 1, Queue: -1}, 0, 1)
+			j, _ := s.Begin(1, 1, 1, 0)
+			c.do(s, j)
+		}()
+	}
+}
+
+func TestServerDoesNotAllocate(t *testing.T) {
+	spec := &Spec{Time: mustParse(t, "exponential(1ms)"), Slots: 2, Queue: -1, Cancel: CancelQueued, Status: []StatusShare{{503, 0.1}}}
+	s := New(spec, 0, 1)
+	call := uint64(0)
+	round := func() {
+		a, _ := s.Begin(0, call, 1, 0)
+		b, _ := s.Begin(1, call, 2, 0)
+		c, _ := s.Begin(2, call, 3, 0)
+		s.Cancel(c, 0)
+		s.End(b, 1)
+		s.End(a, 1)
+		call++
+	}
+	round()
+	if n := testing.AllocsPerRun(1000, round); n != 0 {
+		t.Errorf("%v allocations a round, want none", n)
+	}
+}
+
+func BenchmarkServer(b *testing.B) {
+	s := New(&Spec{Time: mustParse(b, "uniform(20ms,60ms)"), Slow: Slow{Share: 0.02, Time: Constant(time.Second)}, Slots: 1, Queue: -1}, 0, 1)
+	b.ReportAllocs()
+	call := uint64(0)
+	for b.Loop() {
+		j, st := s.Begin(0, call, 1, 0)
+		s.End(j, st.Due)
+		call++
+	}
+}

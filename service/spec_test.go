@@ -1,0 +1,150 @@
+package service
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"latencylab/clock"
+)
+
+func TestValidate(t *testing.T) {
+	five := Constant(5 * time.Millisecond)
+	for _, c := range []struct {
+		about string
+		spec  Spec
+		want  string // part of the error; "": valid
+	}{
+		{"the zero spec", Spec{}, ""},
+		{"everything set", Spec{Replicas: 3, Time: five, Slow: Slow{0.02, five, SlowByReplica}, Slots: 4, Queue: -1, Shed: 429,
+			Status: []StatusShare{{500, 0.5}, {503, 0.5}}, RetryAfter: 2 * time.Second, Cancel: CancelRunning, Body: 100, Each: []Each{{2, 1.5, &five}}}, ""},
+		{"too many replicas", Spec{Replicas: 65536}, "replicas = 65536, want 1 to 65535"},
+		{"a negative number of slots", Spec{Slots: -1}, "slots = -1"},
+		{"a shed status that does not end an exchange", Spec{Shed: 100}, "shed = 100"},
+		{"a share above 1", Spec{Slow: Slow{Share: 1.5, Time: five}}, "slow.share = 1.5"},
+		{"a share that is no number", Spec{Slow: Slow{Share: math.NaN(), Time: five}}, "slow.share = NaN"},
+		{"slowness without a time", Spec{Slow: Slow{Share: 0.02}}, "slow.share = 2%, but slow.time is not given"},
+		{"shares of statuses above 1", Spec{Status: []StatusShare{{500, 0.6}, {503, 0.6}}}, "add up to 120%"},
+		{"a status twice", Spec{Status: []StatusShare{{500, 0.1}, {500, 0.1}}}, "status.500 is given twice"},
+		{"a status that is none", Spec{Status: []StatusShare{{1000, 0.1}}}, "status.1000"},
+		{"Retry-After in fractions of a second", Spec{RetryAfter: 1500 * time.Millisecond}, "retry-after = 1.5s, want whole seconds"},
+		{"a negative body", Spec{Body: -1}, "body = -1"},
+		{"a replica that is not there", Spec{Replicas: 3, Each: []Each{{Replica: 3}}}, "each[0].replica = 3, want 0 to 2"},
+		{"a replica changed twice", Spec{Replicas: 3, Each: []Each{{Replica: 1}, {Replica: 1}}}, "each[1].replica = 1 is given twice"},
+		{"an infinite factor", Spec{Each: []Each{{Factor: math.Inf(1)}}}, "each[0].factor = +Inf"},
+	} {
+		err := c.spec.Validate()
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v, want no error", c.about, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v, want an error with %q", c.about, err, c.want)
+		}
+	}
+}
+
+func TestWordsReadBack(t *testing.T) {
+	for b := SlowByRequest; b <= SlowByReplica; b++ {
+		if got, ok := SlowByNamed(b.String()); !ok || got != b {
+			t.Errorf("slow by %d is %q, which reads as %d", b, b, got)
+		}
+	}
+	for c := CancelNone; c <= CancelRunning; c++ {
+		if got, ok := CancelNamed(c.String()); !ok || got != c {
+			t.Errorf("cancel %d is %q, which reads as %d", c, c, got)
+		}
+	}
+	if _, ok := CancelNamed("all"); ok {
+		t.Error(`"all" is a kind of cancelling`)
+	}
+}
+
+func TestSpecDraw(t *testing.T) {
+	const n = 200_000
+	uni := mustParse(t, "uniform(20ms,60ms)")
+	spec := Spec{
+		Replicas: 3, Time: uni,
+		Slow:   Slow{Share: 0.02, Time: Constant(time.Second)},
+		Status: []StatusShare{{500, 0.1}, {503, 0.05}},
+		Each:   []Each{{Replica: 1, Factor: 1.5}, {Replica: 2, Time: ptr(Constant(7 * time.Millisecond))}},
+	}
+	var slow, both, second int
+	statuses := map[uint16]int{}
+	for i := range uint64(n) {
+		d0, status := spec.Draw(1, 0, i, 1)
+		d1, _ := spec.Draw(1, 1, i, 1)
+		d2, _ := spec.Draw(1, 2, i, 1)
+		e0, _ := spec.Draw(1, 0, i, 2)
+		statuses[status]++
+		if d1 != scale(d0, 1.5) {
+			t.Fatalf("call %d: replica 1 draws %v, want 1.5 times %v", i, d1, d0)
+		}
+		if isSlow := d0 == time.Second; isSlow {
+			slow++
+			if d2 != time.Second {
+				t.Fatalf("call %d is slow at replica 0 and %v at replica 2: slowness belongs to the request", i, d2)
+			}
+			if e0 == time.Second {
+				both++
+			}
+		} else if d2 != 7*time.Millisecond {
+			t.Fatalf("call %d: replica 2 draws %v, want its own 7ms", i, d2)
+		}
+		if e0 == time.Second {
+			second++
+		}
+	}
+	near := func(what string, got int, want float64) {
+		t.Helper()
+		if sd := math.Sqrt(n * want * (1 - want)); math.Abs(float64(got)-n*want) > 4*sd {
+			t.Errorf("%s: %d of %d, want a share of %v", what, got, n, want)
+		}
+	}
+	near("slow first attempts", slow, 0.02)
+	near("slow second attempts", second, 0.02)
+	near("both slow", both, 0.0004)
+	near("status 500", statuses[500], 0.1)
+	near("status 503", statuses[503], 0.05)
+	near("status 200", statuses[200], 0.85)
+}
+
+func TestSlowByReplica(t *testing.T) {
+	spec := Spec{Replicas: 1000, Time: Constant(time.Millisecond), Slow: Slow{Share: 0.3, Time: Constant(time.Second), By: SlowByReplica}}
+	slow := 0
+	for r := range 1000 {
+		first, _ := spec.Draw(1, r, 0, 1)
+		for i := range uint64(10) {
+			if d, _ := spec.Draw(1, r, i, uint32(i)); d != first {
+				t.Fatalf("replica %d draws %v and %v", r, first, d)
+			}
+		}
+		if first == time.Second {
+			slow++
+		}
+	}
+	if slow < 240 || slow > 360 {
+		t.Errorf("%d of 1000 replicas are slow, want about 300", slow)
+	}
+}
+
+// TestDrawsMatchTheServer: the oracle and a server without limits agree.
+func TestDrawsMatchTheServer(t *testing.T) {
+	spec := Spec{Replicas: 2, Time: mustParse(t, "lognormal(10ms,1)"), Slow: Slow{Share: 0.1, Time: Constant(time.Second)}, Status: []StatusShare{{503, 0.2}}, Each: []Each{{Replica: 1, Factor: 0.3}}}
+	for r := range 2 {
+		s := New(&spec, r, 9)
+		for i := range uint64(1000) {
+			now := clock.Time(i)
+			drawn, status := spec.Draw(9, r, i, 3)
+			j, step := s.Begin(5, i, 3, now)
+			if step.Job != j || step.Tag != 5 || step.Due != now.Add(drawn) || s.Drawn(j) != drawn {
+				t.Fatalf("call %d at replica %d: %+v, want due %v after %v", i, r, step, drawn, now)
+			}
+			if a, _ := s.End(j, step.Due); a.Status != status || a.Drawn != drawn || a.Tag != 5 {
+				t.Fatalf("call %d at replica %d: %+v, want status %d, drawn %v", i, r, a, status, drawn)
+			}
+		}
+	}
+}
+
+func ptr[T any](x T) *T { return &x }
