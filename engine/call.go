@@ -232,7 +232,7 @@ func (l *loop) answer(e *completion) {
 	if cn.out != nil { // answered before the request was written whole
 		cn.out, cn.closing = nil, true
 	}
-	reuse := !cn.closing && cn.resp.Reuse()
+	reuse := !cn.closing && cn.resp.Reuse() && !l.ln.template.Close()
 	status, hint := uint16(cn.resp.Status()), time.Duration(0)
 	sent, first := cn.sent, cn.first
 	phase := cn.phase()

@@ -289,10 +289,8 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since clock.Time) {
 	ln := l.ln
 	t := ln.template
 	at := &c.slots[slot]
-	if ln.lab {
-		t.SetCall(c.id)
-		t.SetAttempt(at.number)
-	}
+	t.SetCall(c.id)
+	t.SetAttempt(at.number)
 	cn.resp.Begin(t.Head(), cn.carried)
 	cn.state, cn.call, cn.slot, cn.first = connBusy, c, slot, 0
 	at.state, at.conn = slotSent, cn
@@ -491,7 +489,7 @@ func (l *loop) drained(cn *conn) {
 	ln.draining--
 	cn.state = connAnswered
 	cn.in, cn.out = nil, nil
-	if cn.closing || !cn.resp.Reuse() || ln != l.ln {
+	if cn.closing || !cn.resp.Reuse() || ln.template.Close() || ln != l.ln {
 		l.release(cn, false)
 		return
 	}

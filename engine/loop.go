@@ -41,7 +41,6 @@ type lane struct {
 	policy   *policy.Policy
 	clients  []*policy.Client // of this loop; client c stands at c/loops
 	template *http1.RequestTemplate
-	lab      bool // the template carries call headers
 	schedule *workloads.Schedule
 	pools    []pool // by endpoint
 	open     int    // connections open or dialling
@@ -131,7 +130,6 @@ func newLoop(e *Engine, index int) (*loop, error) {
 			ln.clients = append(ln.clients, policy.NewClient(c.Policy, len(e.cfg.Endpoints), e.cfg.Seed))
 		}
 		ln.template = c.Template.Clone()
-		ln.lab = ln.template.Lab()
 		ln.schedule = workloads.NewSchedule(&e.cfg.Arrivals)
 		ln.pools = make([]pool, len(e.cfg.Endpoints))
 		ln.ceiling = share(e.cfg.Connections, index, loops)
