@@ -97,10 +97,15 @@ func (p *Response) EOF(pending int) (done bool, f Fault) {
 	return false, p.fault
 }
 
-// Status is the code of the final answer, 100 to 999, or 0 before its status
+// Status is the code of the final answer, 200 to 999, or 0 before its status
 // line is complete. Codes from 600 are not standard; RFC 9110 15 lets a client
 // take them as 5xx.
-func (p *Response) Status() int { return int(p.status) }
+func (p *Response) Status() int {
+	if p.status < 200 {
+		return 0
+	}
+	return int(p.status)
+}
 
 // Started reports whether the final answer has begun: its first ten bytes, up
 // to the first digit of the status, tell it from an interim one.
