@@ -102,6 +102,87 @@ func TestTrackerReady(t *testing.T) {
 	}
 }
 
+// TestTrackerShrinks: a window that has lost samples is not used below MinSamples.
+func TestTrackerShrinks(t *testing.T) {
+	tr := newTracker(Hedge{Max: 1, Quantile: 0.5, Window: 6 * time.Second, MinSamples: 10})
+	for i := range 12 {
+		tr.record(10*ms, at(time.Duration(i)*500*ms))
+	}
+	for _, tt := range []struct {
+		now     time.Duration
+		samples uint64
+		ready   bool
+	}{{5900 * ms, 12, true}, {6 * time.Second, 10, true}, {7 * time.Second, 8, false}} {
+		if _, ok := tr.delay(at(tt.now)); ok != tt.ready || tr.total != tt.samples {
+			t.Errorf("at %v: %d samples, ready %v; want %d, %v", tt.now, tr.total, ok, tt.samples, tt.ready)
+		}
+	}
+}
+
+// TestTrackerInterpolates: the samples of one bucket are taken to be spread
+// evenly over it, whichever they are.
+func TestTrackerInterpolates(t *testing.T) {
+	low, width := bucketBounds(bucketOf(58 * ms))
+	for _, q := range []float64{0.25, 0.5, 0.75} {
+		tr := newTracker(Hedge{Max: 1, Quantile: q})
+		for range 400 {
+			tr.record(58*ms, 0)
+		}
+		if want := low + time.Duration(q*float64(width)); tr.value != want {
+			t.Errorf("q %v of one bucket is %v, want %v", q, tr.value, want)
+		}
+	}
+}
+
+// TestTrackerSamples: what a call adds is the time from the send of its first
+// attempt to its end.
+func TestTrackerSamples(t *testing.T) {
+	p := Policy{
+		Deadline: time.Second, Retry: Retry{Max: 1}, Backoff: Backoff{Base: 100 * ms, Jitter: JitterNone},
+		Hedge: Hedge{Max: 1, Quantile: 0.5, MinSamples: 1},
+	}
+	retryable, fatal := Result{Disposition: DispRetryable}, Result{Disposition: DispFatal}
+	tests := []struct {
+		name string
+		run  func(k *Call, c *Client)
+		want time.Duration // 0: no sample
+	}{
+		{"an answer to the first attempt", func(k *Call, c *Client) { k.Reply(0, Result{}, at(40*ms)) }, 30 * ms},
+		{"a failure", func(k *Call, c *Client) { k.Reply(0, fatal, at(40*ms)) }, 30 * ms},
+		{"a retry's answer, in the slot of the first attempt", func(k *Call, c *Client) {
+			k.Reply(0, retryable, at(40*ms))
+			k.Advance(at(140 * ms))
+			k.Reply(0, Result{}, at(150*ms))
+		}, 140 * ms},
+		{"the deadline, as at least that long", func(k *Call, c *Client) { k.Advance(at(time.Second)) }, 990 * ms},
+		{"a call that sent nothing adds nothing", func(k *Call, c *Client) { k.Start(c, Request{}, at(time.Second)) }, 0},
+		{"a call that goes on adds nothing", func(k *Call, c *Client) { k.Advance(at(500 * ms)) }, 0},
+	}
+	for _, tt := range tests {
+		c := NewClient(&p, 1, 1)
+		var k Call
+		k.Start(c, Request{Idempotent: true}, at(10*ms))
+		tt.run(&k, c)
+		var want [buckets]uint32
+		if tt.want != 0 {
+			want[bucketOf(tt.want)] = 1
+		}
+		if c.tracker.sum != want {
+			t.Errorf("%s: %d samples with median %v, want one of %v", tt.name, c.tracker.total, c.tracker.value, tt.want)
+		}
+	}
+	// A hedge's answer supersedes the first attempt, which counts to that instant.
+	c := NewClient(&p, 1, 1)
+	c.tracker.record(20*ms, 0)
+	var k Call
+	a := k.Start(c, Request{Idempotent: true}, at(10*ms))
+	k.Advance(a.Timer)
+	k.Reply(1, Result{}, at(60*ms))
+	if c.tracker.sum[bucketOf(50*ms)] != 1 || c.tracker.total != 2 {
+		t.Errorf("a superseded attempt: %d samples, want one of 50 ms", c.tracker.total)
+	}
+}
+
 // TestTrackerRefresh: the value stands still for max(100, total/64) samples.
 func TestTrackerRefresh(t *testing.T) {
 	for _, before := range []int{100, 1000, 64 * 300} {
@@ -131,7 +212,8 @@ func TestTrackerWindow(t *testing.T) {
 		{"all are kept in the slot in which they came", 999 * ms, 12},
 		{"all are kept while the window lasts", 5999 * ms, 12},
 		{"the first slot leaves after the window", 6 * time.Second, 0},
-		{"a long pause empties the window", time.Hour, 0},
+		{"a turn that comes late keeps the slots where they were", 2700 * ms, 12},
+		{"a long pause empties the window", time.Hour + 300*ms, 0},
 		{"so does one of exactly two windows", 12 * time.Second, 0},
 		{"and the longest there is", math.MaxInt64 - 1, 0},
 	}
@@ -145,8 +227,9 @@ func TestTrackerWindow(t *testing.T) {
 			if tr.total != tt.samples || ok != (tt.samples >= 10) {
 				t.Errorf("%d samples, ready %v; want %d", tr.total, ok, tt.samples)
 			}
-			if tr.until <= at(tt.now) {
-				t.Errorf("the slot ends at %v, now is %v", tr.until, tt.now)
+			left := tr.until.Sub(at(tt.now))
+			if left <= 0 || left > time.Second || tr.until != clock.Never && tr.until%at(time.Second) != 0 {
+				t.Errorf("the slot ends at %v, want the next full second after %v", time.Duration(tr.until), tt.now)
 			}
 		})
 	}
