@@ -117,11 +117,14 @@ func (l *loop) launch(c *call, a *policy.Action) bool {
 	s := &c.slots[a.Slot]
 	*s = attempt{number: a.Attempt, target: a.Replica, kind: a.Kind, state: slotWaiting}
 	p := &l.ln.pools[a.Replica]
-	now := clock.Now()
+	now := l.now
+	if a.Kind != policy.First { // start has just read the clock
+		now = clock.Now()
+	}
 	if p.head != 0 && p.wait.live == 0 {
 		cn := l.conns.at(p.head - 1)
 		l.unlink(cn)
-		l.send(cn, c, a.Slot, now)
+		l.send(cn, c, a.Slot, now, now)
 		return true
 	}
 	if a.Kind == policy.Hedged && !l.room(a.Replica) {

@@ -257,7 +257,7 @@ func (l *loop) give(cn *conn) {
 	p := &l.ln.pools[cn.endpoint]
 	if p.wait.live > 0 {
 		if w, ok := p.wait.pop(); ok {
-			l.send(cn, w.call, w.slot, w.at)
+			l.send(cn, w.call, w.slot, w.at, clock.Now())
 			return
 		}
 	}
@@ -284,8 +284,8 @@ func (l *loop) release(cn *conn, reset bool) {
 }
 
 // send writes the attempt's request on an idle connection. since is when the
-// attempt began to wait for one.
-func (l *loop) send(cn *conn, c *call, slot uint8, since clock.Time) {
+// attempt began to wait for one, now a fresh reading of the clock.
+func (l *loop) send(cn *conn, c *call, slot uint8, since, now clock.Time) {
 	ln := l.ln
 	t := ln.template
 	at := &c.slots[slot]
@@ -301,7 +301,6 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since clock.Time) {
 		b.Connections.Reused++
 	}
 	cn.carried = true
-	now := clock.Now()
 	cn.sent = now
 	if at.kind != policy.Hedged {
 		b.PoolWait.Record(int64(now.Sub(since)))
