@@ -190,7 +190,7 @@ func (p *Request) startLine(line []byte) Fault {
 	}
 	method, rest := line[:k], line[k+1:]
 	k = bytes.IndexByte(rest, ' ')
-	if k <= 0 || hasControl(rest) {
+	if k <= 0 || hasControl(rest) || bytes.IndexByte(rest, '\t') >= 0 {
 		return BadRequestLine
 	}
 	target, version := rest[:k], rest[k+1:]
