@@ -194,6 +194,9 @@ func (l *loop) drive(r *run) error {
 			return err
 		}
 	}
+	if l.live != 0 || l.ln.draining != 0 {
+		return fmt.Errorf("%d calls and %d draining connections are left after all were given up", l.live, l.ln.draining)
+	}
 	if l.polled.Sub(l.busySince) >= 200*time.Millisecond {
 		l.measureBusy()
 	}
@@ -436,7 +439,4 @@ func (l *loop) abandon() {
 			l.closeConn(cn, false)
 		}
 	})
-	if l.live != 0 || l.ln.draining != 0 {
-		panic(fmt.Sprintf("engine: %d calls and %d draining connections left after all were given up", l.live, l.ln.draining))
-	}
 }

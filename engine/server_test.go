@@ -106,6 +106,16 @@ func config(t *testing.T, at []netip.AddrPort, ps ...policy.Policy) Config {
 	return cfg
 }
 
+// benchConfig is a closed loop of 16 users against one server.
+func benchConfig(b *testing.B, at netip.AddrPort, p *policy.Policy) Config {
+	b.Helper()
+	tmpl, err := http1.NewRequestTemplate("GET", "/", "test", nil, nil, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return Config{Lanes: []Lane{{Name: "p", Policy: p, Template: tmpl}}, Endpoints: []netip.AddrPort{at}, Threads: 1, Connections: 16, Closed: true, Drain: time.Second, Idempotent: true}
+}
+
 func drive(t *testing.T, cfg Config, b workloads.Block) *Block {
 	t.Helper()
 	e, err := New(cfg)
