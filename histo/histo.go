@@ -206,6 +206,13 @@ func (h *Histogram) SetExact(minNS, maxNS int64, sum uint64) (ok bool) {
 	if minNS < 0 || minNS > maxNS || maxNS > Highest || index(minNS) > h.first() || index(maxNS) < h.last() {
 		return false
 	}
+	if sum != math.MaxUint64 {
+		lowHi, low := bits.Mul64(uint64(minNS), h.count)
+		highHi, high := bits.Mul64(uint64(maxNS), h.count)
+		if lowHi != 0 || sum < low || highHi == 0 && sum > high {
+			return false
+		}
+	}
 	h.min, h.max = minNS, maxNS
 	if sum != math.MaxUint64 {
 		h.sumHi, h.sumLo = 0, sum
@@ -285,6 +292,20 @@ func (h *Histogram) AtRank(r uint64) int64 {
 		}
 	}
 	return h.max
+}
+
+// Floor returns the smallest value of the bucket of ns, at least Min: what ns
+// stands for when a lower bound is wanted. ns outside [0, Highest] is taken as
+// the nearer end, and an empty histogram gives the bottom of the bucket.
+func (h *Histogram) Floor(ns int64) int64 {
+	return max(lowest(index(min(max(ns, 0), Highest))), h.Min())
+}
+
+// Clone returns a copy that shares nothing with h.
+func (h *Histogram) Clone() *Histogram {
+	c := New()
+	c.Merge(h)
+	return c
 }
 
 // CountAtOrBelow returns how many values lie in buckets up to that of ns: all

@@ -221,20 +221,53 @@ func TestCountAtOrBelow(t *testing.T) {
 	}
 }
 
+func TestFloorIsALowerBoundOfTheBucket(t *testing.T) {
+	h := record([]int64{1_000_100_000, 1_000_200_000, 2_000_000_001})
+	for _, c := range []struct {
+		why      string
+		ns, want int64
+	}{
+		{"the bottom of the bucket is below the minimum", 1_000_300_000, 1_000_100_000},
+		{"the bottom of a bucket above the minimum", 2_000_000_001, 1_999_634_432},
+		{"below the range", -1, 1_000_100_000},
+		{"above the range", math.MaxInt64, lowest(index(Highest))},
+	} {
+		if got := h.Floor(c.ns); got != c.want {
+			t.Errorf("%s: Floor(%d) = %d, want %d", c.why, c.ns, got, c.want)
+		}
+	}
+}
+
+func TestCloneSharesNothing(t *testing.T) {
+	h := record([]int64{1, 2, math.MaxInt64})
+	c := h.Clone()
+	if !equal(h, c) {
+		t.Error("a clone differs")
+	}
+	c.Record(5)
+	if equal(h, c) {
+		t.Error("recording into a clone changed the original")
+	}
+}
+
 func TestSetExact(t *testing.T) {
 	h := record([]int64{100_000_000, 200_000_000})
 	for _, c := range []struct {
 		why      string
 		min, max int64
+		sum      uint64
 		ok       bool
 	}{
-		{"the exact extremes are taken", 100_000_000, 200_000_000, true},
-		{"a minimum above the lowest bucket contradicts the counts", 150_000_000, 200_000_000, false},
-		{"a maximum below the highest bucket contradicts the counts", 100_000_000, 150_000_000, false},
-		{"a negative minimum is refused", -1, 200_000_000, false},
-		{"a maximum above the range is refused", 100_000_000, math.MaxInt64, false},
+		{"the exact extremes are taken", 100_000_000, 200_000_000, 300_000_000, true},
+		{"a saturated sum is left alone", 100_000_000, 200_000_000, math.MaxUint64, true},
+		{"a minimum above the lowest bucket contradicts the counts", 150_000_000, 200_000_000, 350_000_000, false},
+		{"a maximum below the highest bucket contradicts the counts", 100_000_000, 150_000_000, 250_000_000, false},
+		{"a negative minimum is refused", -1, 200_000_000, 300_000_000, false},
+		{"a maximum above the range is refused", 100_000_000, math.MaxInt64, 300_000_000, false},
+		{"a sum below count times minimum is refused", 100_000_000, 200_000_000, 199_999_999, false},
+		{"a sum above count times maximum is refused", 100_000_000, 200_000_000, 400_000_001, false},
 	} {
-		if got := h.SetExact(c.min, c.max, 300_000_000); got != c.ok {
+		if got := h.SetExact(c.min, c.max, c.sum); got != c.ok {
 			t.Errorf("%s: SetExact = %v", c.why, got)
 		}
 	}
