@@ -1,0 +1,341 @@
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/draw"
+	"latencylab/ledger"
+	"latencylab/policy"
+	"latencylab/service"
+)
+
+// call is one call under way.
+type call struct {
+	k        policy.Call
+	id       uint64
+	intended clock.Time
+	due      clock.Time // when its timer is to act; Never: not
+	// at and order are those of its event in the heap; order 0: there is none.
+	// The event may come earlier than due, and is then pushed anew.
+	at    clock.Time
+	order uint64
+	slots [policy.MaxOpen]uint32 // attempt in each slot; 0: none
+	next  uint32                 // in the free list
+	book  uint8
+	open  bool
+}
+
+// attempt is one send, from the client's side until nobody waits for its answer
+// and from the server's side until its job is over.
+type attempt struct {
+	sent    clock.Time
+	id      uint64 // of the call: it keys the draws
+	order   uint64 // of its event in the heap: request, end or reply; 0: none
+	leave   uint64 // of its event that the caller has left; 0: none
+	hint    time.Duration
+	call    uint32 // index, while wanted
+	number  uint32
+	job     service.Job // 0: its server does not know it, or not any more
+	next    uint32      // in the free list
+	replica uint16
+	status  uint16 // of the answer on its way
+	slot    uint8
+	kind    policy.Kind
+	wanted  bool
+}
+
+// start begins the call of an arrival.
+func (w *world) start(id uint64, at clock.Time, burn bool) {
+	w.count++
+	i := w.freeCall
+	if i != 0 {
+		w.freeCall = w.calls[i].next
+	} else {
+		i = uint32(len(w.calls))
+		w.calls = append(w.calls, call{})
+	}
+	c := &w.calls[i]
+	c.id, c.intended, c.due, c.open, c.book = id, at, clock.Never, true, dataBook
+	if burn {
+		c.book = burnBook
+	}
+	w.live++
+	w.book[c.book].Calls.Scheduled++
+	client := w.clients[0]
+	if n := uint64(len(w.clients)); n > 1 {
+		client = w.clients[id%n]
+	}
+	now := w.policyTime(at)
+	r := policy.Request{ID: id, Intended: now, Idempotent: w.cfg.Idempotent}
+	w.apply(i, c.k.Start(client, r, now))
+}
+
+// apply does what an Action says, and what follows from doing it.
+func (w *world) apply(i uint32, a policy.Action) {
+	c := &w.calls[i]
+	for {
+		if a.Refused != policy.RuleNone {
+			w.book[c.book].Refused[a.Refused]++
+		}
+		for m := a.Cancel; m != 0; m &= m - 1 {
+			slot := uint8(bits.TrailingZeros8(m))
+			w.cancel(c, slot, a.TimedOut&(1<<slot) != 0, a.Finish == policy.Expired)
+		}
+		if a.Attempt != 0 {
+			w.send(i, c, &a)
+		}
+		if a.Finish != policy.Going {
+			w.conclude(i, c, a.Finish)
+			return
+		}
+		due := a.Timer.Add(w.offset)
+		if due > w.now {
+			w.arm(i, c, due)
+			return
+		}
+		a = c.k.Advance(w.policyTime(w.now))
+	}
+}
+
+// arm sets the call's timer. An event that comes too early stays: it is cheaper
+// to push it anew then than to take it out now.
+func (w *world) arm(i uint32, c *call, due clock.Time) {
+	c.due = due
+	if due == clock.Never || c.order != 0 && c.at <= due {
+		return
+	}
+	if c.order != 0 {
+		w.events.stale++
+	}
+	c.at, c.order = due, w.events.push(due, timers, timer, i)
+}
+
+// timer takes the call's event out of the heap.
+func (w *world) timer(i uint32) {
+	c := &w.calls[i]
+	c.order = 0
+	if c.due > w.now {
+		w.arm(i, c, c.due)
+		return
+	}
+	w.apply(i, c.k.Advance(w.policyTime(w.now)))
+}
+
+// send gives an attempt to the net.
+func (w *world) send(i uint32, c *call, act *policy.Action) {
+	n := w.freeAtt
+	if n != 0 {
+		w.freeAtt = w.attempts[n].next
+	} else {
+		n = uint32(len(w.attempts))
+		w.attempts = append(w.attempts, attempt{})
+	}
+	w.attempts[n] = attempt{sent: w.now, id: c.id, call: i, number: act.Attempt, replica: act.Replica, slot: act.Slot, kind: act.Kind, wanted: true}
+	c.slots[act.Slot] = n
+	w.book[c.book].Sent(act.Kind)
+	w.cur.Sent++
+	if w.cfg.Net == 0 {
+		w.arrive(n)
+		return
+	}
+	w.attempts[n].order = w.events.push(w.now.Add(w.cfg.Net), inbound, request, n)
+}
+
+// arrive gives an attempt to its server.
+func (w *world) arrive(n uint32) {
+	a := &w.attempts[n]
+	s := w.servers[a.replica]
+	j, st := s.Begin(n, a.id, a.number, w.now)
+	a.job = j
+	if a.number == 1 {
+		w.draws += draw.Mix(a.id, 1, uint64(s.Drawn(j)))
+	}
+	w.begun(st)
+}
+
+// begun notes when the job that has just started is due.
+func (w *world) begun(st service.Step) {
+	if st.Job != 0 && st.Due != clock.Never {
+		w.attempts[st.Tag].order = w.events.push(st.Due, answers, end, st.Tag)
+	}
+}
+
+// ended takes the answer of a due job from its server.
+func (w *world) ended(n uint32) {
+	a := &w.attempts[n]
+	ans, st := w.servers[a.replica].End(a.job, w.now)
+	a.order, a.job = 0, 0
+	w.begun(st)
+	if w.cfg.Net == 0 || !a.wanted {
+		w.answer(n, ans.Status, ans.RetryAfter)
+		return
+	}
+	a.status, a.hint = ans.Status, ans.RetryAfter
+	a.order = w.events.push(w.now.Add(w.cfg.Net), answers, reply, n)
+}
+
+// answer gives an answer to its call, if that still wants it.
+func (w *world) answer(n uint32, status uint16, hint time.Duration) {
+	a := &w.attempts[n]
+	i, slot, kind, replica, took := a.call, a.slot, a.kind, a.replica, w.now.Sub(a.sent)
+	wanted := a.wanted
+	w.free(n)
+	if !wanted {
+		return
+	}
+	c := &w.calls[i]
+	c.slots[slot] = 0
+	d := w.cfg.Policy.Classify(status)
+	act := c.k.Reply(slot, policy.Result{Disposition: d, Phase: policy.PhaseBody, Status: status, Hint: hint}, w.policyTime(w.now))
+	b := w.book[c.book]
+	if d == policy.DispOK {
+		b.AttemptWon(kind, took)
+	} else {
+		b.AttemptAnswered(kind, took)
+		key := ledger.ErrorKey{Class: ledger.ClassStatus, Phase: policy.PhaseBody, Status: status}
+		if !b.Again(key) {
+			b.AddError(key, fmt.Sprintf("%d from replica %d", status, replica))
+		}
+	}
+	w.apply(i, act)
+}
+
+// cancel ends an attempt that is no longer wanted. Like the client on sockets,
+// it drains only what is cancelled: a timed-out attempt's connection is closed.
+func (w *world) cancel(c *call, slot uint8, timedOut, expired bool) {
+	n := c.slots[slot]
+	c.slots[slot] = 0
+	a := &w.attempts[n]
+	a.wanted = false
+	b := w.book[c.book]
+	if timedOut {
+		b.AttemptTimedOut(a.kind)
+		w.overdue(b, a, expired)
+	} else {
+		b.AttemptCancelled(a.kind)
+		if w.cfg.Policy.Cancel == policy.CancelDrain {
+			return
+		}
+	}
+	b.Connections.ClosedByCancel++
+	w.depart(n)
+}
+
+// overdue counts an attempt that a timeout or the deadline ended.
+func (w *world) overdue(b *ledger.Ledger, a *attempt, expired bool) {
+	key := ledger.ErrorKey{Class: ledger.ClassAttemptTimeout, Phase: policy.PhaseFirstByte}
+	if expired {
+		key.Class = ledger.ClassDeadline
+	}
+	if !b.Again(key) {
+		b.AddError(key, fmt.Sprintf("%s in phase %s, replica %d", key.Class, key.Phase, a.replica))
+	}
+}
+
+// depart tells the server that the caller of the attempt has left.
+func (w *world) depart(n uint32) {
+	if w.cfg.Net == 0 {
+		w.vacate(n)
+		return
+	}
+	w.attempts[n].leave = w.events.push(w.now.Add(w.cfg.Net), inbound, leave, n)
+}
+
+// left brings the news of a departure to the server, which may have answered
+// meanwhile. The request came before it: the net keeps the order.
+func (w *world) left(n uint32) {
+	a := &w.attempts[n]
+	a.leave = 0
+	switch {
+	case a.job != 0:
+		w.vacate(n)
+	case a.order == 0:
+		w.free(n)
+	}
+}
+
+// vacate lets the server decide what becomes of the work.
+func (w *world) vacate(n uint32) {
+	a := &w.attempts[n]
+	dropped, st := w.servers[a.replica].Cancel(a.job, w.now)
+	if dropped {
+		if a.order != 0 {
+			a.order = 0
+			w.events.stale++
+		}
+		w.free(n)
+	}
+	w.begun(st)
+}
+
+// free gives the record back, unless the news of its departure is on its way.
+func (w *world) free(n uint32) {
+	a := &w.attempts[n]
+	a.job, a.wanted = 0, false
+	if a.leave == 0 {
+		a.next, w.freeAtt = w.freeAtt, n
+	}
+}
+
+// conclude records the end of a call.
+func (w *world) conclude(i uint32, c *call, o policy.Outcome) {
+	b := w.book[c.book]
+	response := w.now.Sub(c.intended)
+	switch o {
+	case policy.OK:
+		b.CallOK(response)
+		if w.cur.OK != nil {
+			w.cur.OK.Record(int64(response))
+		}
+	case policy.Expired:
+		b.CallExpired(response)
+	default:
+		b.CallFailed(response)
+	}
+	w.drop(i, c, o, response)
+}
+
+// drop notes the response and gives the call's record back.
+func (w *world) drop(i uint32, c *call, o policy.Outcome, response time.Duration) {
+	w.results += draw.Mix(c.id, uint64(o), uint64(response))
+	if c.book == dataBook {
+		w.book[dataBook].Tail.Record(c.intended.Sub(w.dataStart), response, o != policy.OK)
+	}
+	w.cur.Ended++
+	if o != policy.OK {
+		w.cur.Failed++
+	}
+	if c.order != 0 {
+		c.order = 0
+		w.events.stale++
+	}
+	c.open = false
+	c.next, w.freeCall = w.freeCall, i
+	w.live--
+}
+
+// giveUp ends all calls that are open, in the order of their records.
+func (w *world) giveUp() {
+	for i := 1; w.live > 0 && i < len(w.calls); i++ {
+		c := &w.calls[i]
+		if !c.open {
+			continue
+		}
+		b := w.book[c.book]
+		for slot, n := range c.slots {
+			if n == 0 {
+				continue
+			}
+			c.slots[slot] = 0
+			w.attempts[n].wanted = false
+			b.AttemptAbandoned(w.attempts[n].kind)
+			w.depart(n)
+		}
+		response := w.now.Sub(c.intended)
+		b.CallUnfinished(response)
+		w.drop(uint32(i), c, policy.Going, response)
+	}
+}

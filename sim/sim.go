@@ -1,0 +1,171 @@
+// Package sim predicts: it drives the policies of the client and the servers of
+// a service in virtual time, on one heap of events. The same policy, service
+// and arrivals run on sockets in other rooms; here nothing is late.
+//
+// A run is a function of its Config: no clock is read, nothing is drawn but by
+// key, and two runs of one Config give equal results on every machine. It does
+// not know connections: an attempt never waits for one and no handshake takes
+// time, which is the world of a generous connection limit. Memory grows with
+// the calls that are open at once, not with the number of calls.
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/histo"
+	"latencylab/ledger"
+	"latencylab/policy"
+	"latencylab/service"
+	"latencylab/workloads"
+)
+
+// Config is what a run simulates: one policy.
+type Config struct {
+	Policy  policy.Policy
+	Service *service.Spec
+	// TargetSeed keys the draws of the service, Seed those of the policy.
+	TargetSeed, Seed uint64
+	Arrivals         workloads.Arrivals
+	// Clients share the calls: call i belongs to client i mod Clients. 0 means 1.
+	Clients int
+	// Idempotent says that the request may be sent more than once.
+	Idempotent bool
+	// Net is the time that a request, an answer or the news that a caller has
+	// left takes from one side to the other. 0 means none.
+	Net time.Duration
+	// Within are the thresholds of the objective, ascending.
+	Within []time.Duration
+	// Blocks are the stretches in which the policy is driven, one after the
+	// other. Between two of them the policy's clock stands still and the servers
+	// finish what they have.
+	Blocks []workloads.Block
+	// Horizon is how long calls may go on after the end of a block's data (in a
+	// block that ends after a number of calls: after its last arrival). Then
+	// they are given up as unfinished. 0 means that all are waited for.
+	Horizon time.Duration
+	// Interval is the length of the intervals reported to OnInterval. 0 means 1 s.
+	Interval time.Duration
+	// OnInterval, if set, is told what ended in each interval.
+	OnInterval func(Interval)
+	// Stop, if set, is asked every few thousand events; when it says true the
+	// run ends as if the horizon had come, and later blocks are left out.
+	Stop func() bool
+}
+
+// Interval is what ended in one stretch of a block. OK is valid during the call
+// of OnInterval only. Long gaps in which nothing happened are left out.
+type Interval struct {
+	Burn       bool             // the stretch began in burn-in
+	Start, End clock.Time       // on the policy's clock
+	OK         *histo.Histogram // response times of calls that ended ok
+	Ended      uint64           // calls that ended, ok or not
+	Failed     uint64           // of them, failed or given up
+	Sent       uint64           // attempts sent
+}
+
+// Block is the record of one block. Instants are on the policy's clock, which
+// begins at 0.
+type Block struct {
+	Start, DataStart clock.Time
+	// DataEnd is the end of the data; in a block that ends after a number of
+	// calls, the instant of its last arrival.
+	DataEnd clock.Time
+	// End is when the last call had ended or was given up, at least DataEnd.
+	End clock.Time
+	// Data is the ledger of the calls that were intended in the data.
+	Data *ledger.Ledger
+	// Burn counts the calls that were intended in the burn-in, and their attempts.
+	Burn ledger.Counts
+	// HedgeDelay is the first client's at the block's end, and Tokens what its
+	// budget held; HedgeOn is false while nothing is hedged.
+	HedgeDelay time.Duration
+	HedgeOn    bool
+	Tokens     float64
+}
+
+// Result is the record of a run.
+type Result struct {
+	// Ledger and Burn are the sums over the blocks. In the ledger's Tail the
+	// blocks lie on top of each other: episodes are counted block by block.
+	Ledger *ledger.Ledger
+	Burn   ledger.Counts
+	Blocks []Block
+	// Arrivals is the number of calls scheduled, burn-in included, and
+	// ArrivalsDigest identifies their gaps (workloads.Schedule).
+	Arrivals, ArrivalsDigest uint64
+	// DrawsDigest identifies what the service drew for first attempts: the sum
+	// of draw.Mix(call, 1, drawn), drawn being 0 for a request that was shed.
+	DrawsDigest uint64
+	// ResultDigest identifies what the users saw: the sum over all calls of
+	// draw.Mix(call, outcome, response).
+	ResultDigest uint64
+	// Events is the number of events that were simulated.
+	Events uint64
+	// Elapsed is the time on the policy's clock at the end of the last block.
+	Elapsed time.Duration
+	// Stopped says that Stop ended the run.
+	Stopped bool
+}
+
+// check returns an error for a Config that cannot be simulated.
+func (c *Config) check() error {
+	if err := c.Policy.Validate(); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	if c.Service == nil {
+		return errors.New("no service to simulate")
+	}
+	if err := c.Service.Validate(); err != nil {
+		return fmt.Errorf("service: %w", err)
+	}
+	switch {
+	case c.Arrivals.Rate() == 0:
+		return errors.New("no rate of arrivals")
+	case len(c.Blocks) == 0:
+		return errors.New("no block to simulate")
+	case c.Clients < 0:
+		return fmt.Errorf("clients = %d, want 1 or more", c.Clients)
+	case c.Net < 0:
+		return fmt.Errorf("net = %v, want 0 or more", c.Net)
+	case c.Horizon < 0:
+		return fmt.Errorf("horizon = %v, want 0 or more", c.Horizon)
+	case c.Interval < 0:
+		return fmt.Errorf("interval = %v, want 0 or more", c.Interval)
+	}
+	for i, b := range c.Blocks {
+		if b.Burn < 0 || b.Data < 0 {
+			return fmt.Errorf("block %d: burn-in %v and data %v, want 0 or more", i, b.Burn, b.Data)
+		}
+	}
+	return nil
+}
+
+// Run simulates the blocks of cfg in turn. An error names what in cfg makes no
+// sense; a service that cannot keep up is a result.
+func Run(cfg Config) (*Result, error) {
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("simulate: %w", err)
+	}
+	w := newWorld(&cfg)
+	r := &Result{Ledger: ledger.New(cfg.Within)}
+	for i, b := range cfg.Blocks {
+		if i > 0 {
+			w.settle()
+		}
+		blk := w.run(b)
+		r.Ledger.Merge(blk.Data)
+		r.Burn.Merge(&blk.Burn)
+		r.Blocks = append(r.Blocks, blk)
+		r.Elapsed = time.Duration(blk.End)
+		if w.stopped {
+			break
+		}
+	}
+	r.Arrivals, r.ArrivalsDigest = w.schedule.Count(), w.schedule.Digest()
+	r.DrawsDigest, r.ResultDigest = w.draws, w.results
+	r.Events, r.Stopped = w.count, w.stopped
+	return r, nil
+}
