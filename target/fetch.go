@@ -1,0 +1,98 @@
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"latencylab/http1"
+)
+
+const (
+	// fetchTimeout bounds one request for a page when its context does not.
+	fetchTimeout = 10 * time.Second
+	maxPage      = 64 << 20
+)
+
+// FetchLedger reads the ledger page at address, as Announcement.Ledger gives
+// it, with the one run of this key; run "" is that of callers without a key. It
+// waits at most 10 s. An answer that is no ledger of this Schema is an error.
+func FetchLedger(ctx context.Context, address, run string) (*Ledger, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	q := u.Query()
+	q.Set("run", run)
+	u.RawQuery = q.Encode()
+	var l Ledger
+	if err := fetch(ctx, u.String(), &l); err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	if l.Schema != Schema {
+		return nil, fmt.Errorf("read ledger: %s: schema = %q, want %q", u, l.Schema, Schema)
+	}
+	return &l, nil
+}
+
+// FetchAnnouncement asks the server at base, an address such as
+// http://127.0.0.1:8080, whether it is a target. ok is false when it answers
+// anything else; err says why it could not be asked.
+func FetchAnnouncement(ctx context.Context, base string) (a Announcement, ok bool, err error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return a, false, fmt.Errorf("ask for the target: %w", err)
+	}
+	u.Path, u.RawPath, u.RawQuery, u.Fragment = http1.WellKnownPath, "", "", ""
+	err = fetch(ctx, u.String(), &a)
+	if _, foreign := err.(*foreignError); foreign {
+		return Announcement{}, false, nil
+	}
+	if err != nil {
+		return Announcement{}, false, fmt.Errorf("ask for the target: %w", err)
+	}
+	if a.Latencylab != announced {
+		return Announcement{}, false, nil
+	}
+	return a, true, nil
+}
+
+// foreignError says that something else than a target has answered.
+type foreignError struct{ text string }
+
+func (e *foreignError) Error() string { return e.text }
+
+// fetch decodes the JSON at address.
+func fetch(ctx context.Context, address string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{
+		// A page of ours needs no proxy, and leaves no connection behind.
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return &foreignError{fmt.Sprintf("%s: status %s, want 200", address, resp.Status)}
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return &foreignError{fmt.Sprintf("%s: %v", address, err)}
+	}
+	return nil
+}

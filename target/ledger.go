@@ -1,0 +1,293 @@
+package target
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"latencylab/engine"
+	"latencylab/histo"
+)
+
+// Schema names the form of the ledger page.
+const Schema = "latencylab.target/1"
+
+// Ledger is what a target has recorded since it began or was reset, as its
+// ledger page shows it. Read it when nothing is in flight: loops are asked one
+// after the other.
+type Ledger struct {
+	Schema    string    `json:"schema"` // the constant Schema
+	StartedAt time.Time `json:"started_at"`
+	Seed      uint64    `json:"seed"`
+	// Replicas are the addresses by number.
+	Replicas []string `json:"replicas"`
+	// Threads is the number of loops that the replicas are dealt over.
+	Threads int `json:"threads"`
+	// Poller is the system call that the loops wait with; Stamps says whether
+	// received bytes carry the kernel's stamp on this system.
+	Poller      string      `json:"poller"`
+	Stamps      bool        `json:"stamps"`
+	Connections Connections `json:"connections"`
+	// Runs are ordered by key; callers without Latencylab-Run have the empty one.
+	Runs []Run `json:"runs"`
+	// Other counts the requests of run keys beyond MaxRuns; nil when there are none.
+	Other *Run `json:"other,omitempty"`
+	// Warnings say what limits the record.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Connections counts connections of all replicas, and what was no request of a
+// run.
+type Connections struct {
+	Open     uint64 `json:"open"` // now
+	Accepted uint64 `json:"accepted"`
+	// Refused were closed at once because of the limit on connections.
+	Refused uint64 `json:"refused"`
+	// TimedOut were closed because the peer owed bytes for too long.
+	TimedOut  uint64 `json:"timed_out"`
+	WellKnown uint64 `json:"well_known"` // requests for the announcement
+	// Bad400 to Bad505 count what was no valid request, by the status it got.
+	Bad400 uint64 `json:"bad_400"`
+	Bad431 uint64 `json:"bad_431"`
+	Bad501 uint64 `json:"bad_501"`
+	Bad505 uint64 `json:"bad_505"`
+}
+
+func (c *Connections) merge(o *Connections) {
+	c.Accepted += o.Accepted
+	c.Refused += o.Refused
+	c.TimedOut += o.TimedOut
+	c.WellKnown += o.WellKnown
+	c.Bad400 += o.Bad400
+	c.Bad431 += o.Bad431
+	c.Bad501 += o.Bad501
+	c.Bad505 += o.Bad505
+}
+
+// Counts are the plain numbers of one run. At every instant
+//
+//	arrived = first + later
+//	arrived = answered + after_left + cancelled.dropped + in_flight
+//	cancelled.queued + cancelled.running = cancelled.dropped + cancelled.went_on
+type Counts struct {
+	Arrived uint64 `json:"arrived"` // requests given to a server
+	First   uint64 `json:"first"`   // those with attempt number 1
+	Later   uint64 `json:"later"`   // those with a larger one
+	Shed    uint64 `json:"shed"`    // those that found the queue full; they are answered too
+	// InFlight is what has arrived and not ended.
+	InFlight uint64 `json:"in_flight"`
+	// AfterLeft are requests whose answer came due when the caller had left, or
+	// found the connection broken.
+	AfterLeft uint64 `json:"after_left"`
+	// CutShort are answers that were begun and could not be written to the end.
+	CutShort  uint64    `json:"cut_short"`
+	Cancelled Cancelled `json:"cancelled"`
+	// Unstamped are requests without a usable kernel stamp; they have no read delay.
+	Unstamped uint64 `json:"unstamped"`
+	// BusyPeak and QueuePeak are the most requests that a replica worked on and
+	// had waiting when one of this run had just arrived, those of other runs included.
+	BusyPeak  uint64 `json:"busy_peak"`
+	QueuePeak uint64 `json:"queue_peak"`
+	// DrawsFirst is the sum of draw.Mix(call, attempt, drawn) over attempts
+	// numbered 1, DrawsAll over all. They do not depend on the order of arrival,
+	// and for shed requests take what would have been drawn.
+	DrawsFirst Digest `json:"draws_first_digest"`
+	DrawsAll   Digest `json:"draws_all_digest"`
+}
+
+// Cancelled counts callers that left before the answer was due.
+type Cancelled struct {
+	Queued  uint64 `json:"queued"`  // while the request waited for a slot
+	Running uint64 `json:"running"` // while it was worked on, or shed
+	Dropped uint64 `json:"dropped"` // the work ended with it
+	WentOn  uint64 `json:"went_on"` // the work went on
+}
+
+func (c *Counts) merge(o *Counts) {
+	c.Arrived += o.Arrived
+	c.First += o.First
+	c.Later += o.Later
+	c.Shed += o.Shed
+	c.InFlight += o.InFlight
+	c.AfterLeft += o.AfterLeft
+	c.CutShort += o.CutShort
+	c.Cancelled.Queued += o.Cancelled.Queued
+	c.Cancelled.Running += o.Cancelled.Running
+	c.Cancelled.Dropped += o.Cancelled.Dropped
+	c.Cancelled.WentOn += o.Cancelled.WentOn
+	c.Unstamped += o.Unstamped
+	c.BusyPeak = max(c.BusyPeak, o.BusyPeak)
+	c.QueuePeak = max(c.QueuePeak, o.QueuePeak)
+	c.DrawsFirst += o.DrawsFirst
+	c.DrawsAll += o.DrawsAll
+}
+
+// Run is what was recorded of one run key.
+type Run struct {
+	Key string `json:"run"`
+	Counts
+	// Answered counts answers to callers that were there, by status.
+	Answered map[uint16]uint64 `json:"answered"`
+	// ByReplica counts arrived requests, by number of the replica.
+	ByReplica []uint64 `json:"by_replica"`
+	// ReadDelay is how long requests lay in the kernel before they were read.
+	ReadDelay Span `json:"read_delay"`
+	// DelayError is how much later than due the answers were written.
+	DelayError Span `json:"delay_error"`
+}
+
+// AnsweredTotal is the sum over all statuses.
+func (r *Run) AnsweredTotal() (n uint64) {
+	for _, k := range r.Answered { // order does not show: a sum
+		n += k
+	}
+	return n
+}
+
+// Add adds the counts of o, of a run of the same service. Key and spans stay.
+func (r *Run) Add(o *Run) {
+	r.Counts.merge(&o.Counts)
+	if r.Answered == nil {
+		r.Answered = map[uint16]uint64{}
+	}
+	for status, n := range o.Answered { // order does not show: sums by key
+		r.Answered[status] += n
+	}
+	for len(r.ByReplica) < len(o.ByReplica) {
+		r.ByReplica = append(r.ByReplica, 0)
+	}
+	for i, n := range o.ByReplica {
+		r.ByReplica[i] += n
+	}
+}
+
+// Span summarises durations. The quantiles are nil when there is no value.
+type Span struct {
+	Count uint64 `json:"count"`
+	P50   *int64 `json:"p50_ns"`
+	P99   *int64 `json:"p99_ns"`
+	Max   *int64 `json:"max_ns"`
+}
+
+func spanOf(h *histo.Histogram) Span {
+	s := Span{Count: h.Count()}
+	if s.Count > 0 {
+		p50, p99, most := h.Quantile(0.5), h.Quantile(0.99), h.Max()
+		s.P50, s.P99, s.Max = &p50, &p99, &most
+	}
+	return s
+}
+
+// Digest is a sum of draw.Mix values. In JSON it is a string of 16 hexadecimal
+// digits.
+type Digest uint64
+
+// MarshalText returns the 16 digits.
+func (d Digest) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x", uint64(d)), nil }
+
+// UnmarshalText reads what MarshalText has written.
+func (d *Digest) UnmarshalText(b []byte) error {
+	v, err := strconv.ParseUint(string(b), 16, 64)
+	if err != nil || len(b) != 16 {
+		return fmt.Errorf("digest = %q, want 16 hexadecimal digits", b)
+	}
+	*d = Digest(v)
+	return nil
+}
+
+// Run returns the record of the run with this key, nil when nothing of it has
+// arrived.
+func (l *Ledger) Run(key string) *Run {
+	for i := range l.Runs {
+		if l.Runs[i].Key == key {
+			return &l.Runs[i]
+		}
+	}
+	return nil
+}
+
+// Total returns the sum over all runs, without spans.
+func (l *Ledger) Total() Run {
+	var sum Run
+	for i := range l.Runs {
+		sum.Add(&l.Runs[i])
+	}
+	if l.Other != nil {
+		sum.Add(l.Other)
+	}
+	return sum
+}
+
+// Ledger returns what was recorded so far of every run. It may also be called
+// after Stop.
+func (t *Target) Ledger() *Ledger { return t.ledger(nil) }
+
+// LedgerOf is Ledger with the one run of this key, or with none.
+func (t *Target) LedgerOf(run string) *Ledger { return t.ledger(&run) }
+
+func (t *Target) ledger(only *string) *Ledger {
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	out := &Ledger{
+		Schema: Schema, StartedAt: t.began.UTC(), Seed: t.seed, Threads: len(t.loops),
+		Stamps: engine.Stamps, Runs: []Run{},
+	}
+	for _, a := range t.replicas {
+		out.Replicas = append(out.Replicas, a.String())
+	}
+	sums := map[uint16]*tally{}
+	for _, l := range t.loops {
+		out.Poller = l.poll.Method()
+		l.do(func() {
+			out.Connections.merge(&l.sockets)
+			l.tallies.addTo(sums, only)
+			if l.tallies.fault != nil {
+				out.Warnings = append(out.Warnings, "a loop has ended: "+l.tallies.fault.Error())
+			}
+		})
+	}
+	out.Connections.Open = uint64(max(t.open.Load(), 0))
+	for i, sum := range sums { // order does not show: sorted below
+		r := sum.run()
+		if i == otherRun {
+			out.Other = &r
+			out.Warnings = append(out.Warnings, fmt.Sprintf("more than %d run keys: the requests of further ones are counted under \"other\"", MaxRuns))
+			continue
+		}
+		out.Runs = append(out.Runs, r)
+	}
+	slices.SortFunc(out.Runs, func(a, b Run) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// addTo adds copies of the loop's tallies to sums, all or only that of one key.
+func (ts *tallies) addTo(sums map[uint16]*tally, only *string) {
+	for i, t := range ts.list[:noRun] {
+		if t == nil || only != nil && i != otherRun && t.key.String() != *only {
+			continue
+		}
+		sum := sums[uint16(i)]
+		if sum == nil {
+			sum = newTally(t.key, ts.replicas)
+			sums[uint16(i)] = sum
+		}
+		sum.merge(t)
+	}
+}
+
+// run turns a sum into its public form.
+func (t *tally) run() Run {
+	r := Run{
+		Key: t.key.String(), Counts: t.Counts, Answered: map[uint16]uint64{}, ByReplica: t.replica,
+		ReadDelay: spanOf(t.readDelay), DelayError: spanOf(t.delayError),
+	}
+	for i, n := range t.answered {
+		if n > 0 {
+			r.Answered[uint16(firstStatus+i)] = n
+		}
+	}
+	r.InFlight = r.Arrived - r.AnsweredTotal() - r.AfterLeft - r.Cancelled.Dropped
+	return r
+}

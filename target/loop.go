@@ -1,0 +1,390 @@
+package target
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/engine"
+	"latencylab/http1"
+	"latencylab/service"
+)
+
+// none is no index of a slab.
+const none = ^uint32(0)
+
+// listenerBit tells the poller's tokens of listeners from those of connections.
+const listenerBit = 1 << 63
+
+// retryAccept is how long a listener waits after accept has failed, for want of
+// file descriptors or memory.
+const retryAccept = 100 * time.Millisecond
+
+// replica is one server and its listener.
+type replica struct {
+	index     int // number in the service
+	fd        int // listener; -1 once closed
+	server    *service.Server
+	arrivals  uint64 // requests without Latencylab-Call
+	wellKnown []byte // body of the answer at http1.WellKnownPath
+}
+
+// record is a request that the server knows.
+type record struct {
+	job     service.Job
+	due     clock.Time // clock.Never while it waits for a slot
+	conn    uint32     // none once its connection is closed
+	replica uint16     // index in loop.replicas
+	run     uint16     // index of the tally
+}
+
+// loop serves some of the replicas on one thread. Everything but do, stop and
+// the fields below them belongs to that thread.
+type loop struct {
+	target   *Target
+	poll     *engine.Poller
+	events   *engine.Events
+	rx       *engine.Receiver
+	out      outbox
+	replicas []*replica
+	conns    slab[conn]
+	records  slab[record]
+	due      engine.Timers // by record
+	idle     engine.Timers // by connection
+	tallies  tallies
+	ready    []uint64 // tokens of connections to go on with in the next turn
+	again    []uint64 // the same, being worked through
+
+	now      clock.Time // when the last wait ended
+	asked    clock.Time // when it had begun
+	before   clock.Time // when the one before it had begun: nothing unread is older
+	patience time.Duration
+	maxConns int64
+	starved  bool // an accept has failed: ask again without an event
+	draining bool
+	stopped  bool
+	sockets  Connections
+
+	running bool // run was started
+	gate    sync.Mutex
+	mail    chan func()
+	done    chan struct{}
+	closed  bool // the poller is closed; guarded by gate
+}
+
+func newLoop(t *Target, cfg *Config) (*loop, error) {
+	p, err := engine.NewPoller()
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{
+		target: t, poll: p, events: engine.NewEvents(512), rx: engine.NewReceiver(64 << 10),
+		patience: cfg.Idle, maxConns: int64(cfg.MaxConnections),
+		mail: make(chan func(), 1), done: make(chan struct{}),
+	}
+	l.out.init()
+	l.tallies.init(&t.runs, t.spec.Servers())
+	return l, nil
+}
+
+// listen gives the loop replica index of the service, whose listener is fd.
+func (l *loop) listen(index, fd int) error {
+	r := &replica{index: index, fd: fd, server: service.New(&l.target.spec, index, l.target.seed)}
+	l.replicas = append(l.replicas, r)
+	return l.poll.Add(fd, listenerBit|uint64(len(l.replicas)-1))
+}
+
+// run is the loop's goroutine. It never unlocks its thread, which has lost its
+// timer slack and ends with it.
+func (l *loop) run() {
+	runtime.LockOSThread()
+	engine.PreciseThread()
+	defer close(l.done)
+	l.now = clock.Now()
+	l.asked = l.now
+	for !l.stopped {
+		l.turn()
+	}
+	l.closeAll()
+}
+
+// turn waits once and does what has become possible, in this order: sockets,
+// connections left over from the last turn, due answers, peers that took too
+// long, mail.
+func (l *loop) turn() {
+	l.before, l.asked = l.asked, clock.Now()
+	n, err := l.poll.Wait(l.events, l.wait(l.asked))
+	l.now = clock.Now()
+	if err != nil {
+		l.tallies.fault = fmt.Errorf("wait for sockets: %w", err)
+		l.stopped = true
+		return
+	}
+	for i := range n {
+		token, r := l.events.At(i)
+		if token&listenerBit != 0 {
+			l.accept(int(token &^ listenerBit))
+			continue
+		}
+		l.event(token, r)
+	}
+	if n == l.events.Len() {
+		l.asked = l.before // what did not fit may be as old
+	}
+	if l.starved {
+		l.starved = false
+		for i := range l.replicas {
+			l.accept(i)
+		}
+	}
+	l.goOn()
+	l.expire(l.now)
+	l.closeIdle()
+	select {
+	case f := <-l.mail:
+		f()
+	default:
+	}
+	if l.draining && l.conns.used() == 0 && l.records.used() == 0 {
+		l.stopped = true
+	}
+}
+
+// wait is how long the poller may wait at now.
+func (l *loop) wait(now clock.Time) time.Duration {
+	if len(l.ready) > 0 {
+		return 0
+	}
+	next := min(l.due.Next(), l.idle.Next())
+	if l.starved {
+		next = min(next, now.Add(retryAccept))
+	}
+	if next == clock.Never {
+		return -1
+	}
+	return max(next.Sub(now), 0)
+}
+
+// goOn takes up the connections that the last turn has left for this one.
+func (l *loop) goOn() {
+	l.again, l.ready = l.ready, l.again[:0]
+	for _, token := range l.again {
+		id, c := l.connOf(token)
+		if c == nil {
+			continue
+		}
+		switch c.state {
+		case reading:
+			l.resume(id)
+		case writing:
+			l.flush(id)
+		case lingering:
+			l.linger(id)
+		}
+	}
+}
+
+// later puts a connection on the list of the next turn.
+func (l *loop) later(id uint32) { l.ready = append(l.ready, l.token(id)) }
+
+// arrival is the instant at which bytes just read have arrived: by their kernel
+// stamp, if it says something that can be, else the end of the last wait. delay
+// is how long they lay unread; ok is false without a usable stamp.
+func (l *loop) arrival(stamp int64) (at clock.Time, delay time.Duration, ok bool) {
+	if stamp == 0 {
+		return l.now, 0, false
+	}
+	now, wall := clock.Pair()
+	delay = time.Duration(wall - stamp)
+	at = now.Add(-delay)
+	if delay < 0 || at < l.before {
+		return l.now, 0, false
+	}
+	return at, delay, true
+}
+
+// expire answers what is due at until or earlier. A slot becomes free at the
+// instant the answer was due, not when this loop came to it: the queue runs on
+// the service's time.
+func (l *loop) expire(until clock.Time) {
+	for {
+		id, ok := l.due.Pop(until)
+		if !ok {
+			return
+		}
+		rec := *l.records.at(id)
+		answer, st := l.replicas[rec.replica].server.End(rec.job, rec.due)
+		l.records.drop(id)
+		l.start(st)
+		l.answer(&rec, &answer)
+	}
+}
+
+// start sets the timer of a job that has started.
+func (l *loop) start(st service.Step) {
+	if st.Job == 0 {
+		return
+	}
+	l.records.at(st.Tag).due = st.Due
+	l.due.Set(st.Tag, st.Due)
+}
+
+// begin hands the request that connection id has read to its server; at is when
+// it arrived.
+func (l *loop) begin(id uint32, at clock.Time) {
+	l.expire(at)
+	c := l.conns.at(id)
+	rp := l.replicas[c.replica]
+	call, numbered := c.req.LabCall()
+	attempt, _ := c.req.LabAttempt()
+	if !numbered {
+		call, attempt = rp.arrivals, 1
+		rp.arrivals++
+	}
+	attempt = max(attempt, 1)
+	var key http1.Run
+	if run, ok := c.req.LabRun(); ok {
+		key = run
+	}
+	run := l.tallies.find(key)
+	sp := &l.target.spec
+	shed := sp.Slots > 0 && rp.server.Busy() >= sp.Slots && sp.Queue >= 0 && rp.server.Waiting() >= sp.Queue
+
+	r := l.records.take()
+	job, st := rp.server.Begin(r, call, attempt, at)
+	*l.records.at(r) = record{job: job, due: clock.Never, conn: id, replica: c.replica, run: run}
+	l.start(st)
+	c.state, c.rec, c.run, c.left = serving, r, run, false
+
+	drawn := rp.server.Drawn(job)
+	if shed { // the digest is about the keys, not about the queue
+		drawn, _ = sp.Draw(l.target.seed, rp.index, call, attempt)
+	}
+	l.tallies.at(run).arrived(rp, call, attempt, drawn, shed)
+}
+
+// leave tells the server of connection id, which is serving, that its caller
+// has left, and closes the connection unless the work goes on.
+func (l *loop) leave(id uint32) {
+	c := l.conns.at(id)
+	if c.left {
+		return
+	}
+	c.left = true
+	rec := l.records.at(c.rec)
+	t := l.tallies.at(rec.run)
+	if rec.due == clock.Never {
+		t.Cancelled.Queued++
+	} else {
+		t.Cancelled.Running++
+	}
+	dropped, st := l.replicas[rec.replica].server.Cancel(rec.job, l.now)
+	if !dropped {
+		t.Cancelled.WentOn++
+		// A caller that closed only its sending side still reads. When
+		// connections get scarce, those that must be gone have to go.
+		if l.target.open.Load() > l.maxConns/2 {
+			l.close(id)
+		}
+		return
+	}
+	t.Cancelled.Dropped++
+	l.due.Set(c.rec, clock.Never)
+	l.records.drop(c.rec)
+	c.rec = none
+	l.start(st)
+	l.close(id)
+}
+
+// closeAll ends the loop's sockets. Requests in flight stay in the tallies as such.
+func (l *loop) closeAll() {
+	l.closeListeners()
+	for id := range l.conns.items {
+		if l.conns.at(uint32(id)).fd >= 0 {
+			l.close(uint32(id))
+		}
+	}
+}
+
+func (l *loop) closeListeners() {
+	for _, r := range l.replicas {
+		if r.fd >= 0 {
+			engine.Close(r.fd, false)
+			r.fd = -1
+		}
+	}
+}
+
+// drain, in mail: no new connections, and none is kept for another request.
+func (l *loop) drain() {
+	l.closeListeners()
+	l.draining = true
+	for id := range l.conns.items {
+		if c := l.conns.at(uint32(id)); c.fd >= 0 && c.state == reading && !c.begun() {
+			l.close(uint32(id))
+		}
+	}
+}
+
+// reset, in mail, empties the tallies.
+func (l *loop) reset() {
+	l.tallies.reset()
+	for i := range l.records.items {
+		l.records.items[i].run = noRun
+	}
+	for i := range l.conns.items {
+		l.conns.items[i].run = noRun
+	}
+	for _, r := range l.replicas {
+		r.arrivals = 0
+	}
+	l.sockets = Connections{}
+}
+
+// do runs f on the loop's thread and waits for it; once the loop has ended, or
+// before it has begun, it runs f itself. Any goroutine but the loop's may call it.
+func (l *loop) do(f func()) {
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	if !l.running || ended(l.done) {
+		f()
+		return
+	}
+	ran := make(chan struct{})
+	l.mail <- func() { f(); close(ran) } // never blocks: the gate lets one in
+	l.poll.Wake()
+	select {
+	case <-ran:
+	case <-l.done:
+		if !ended(ran) {
+			f()
+		}
+	}
+}
+
+func ended(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop ends the loop and waits for it. Any goroutine but the loop's may call it,
+// also twice.
+func (l *loop) stop() {
+	l.do(func() { l.stopped = true })
+	if l.running {
+		<-l.done
+	}
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	if !l.closed {
+		l.closed = true
+		l.closeListeners()
+		l.poll.Close()
+	}
+}

@@ -1,0 +1,173 @@
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"latencylab/http1"
+)
+
+// pages are the listeners that fasthttp serves: admin and baseline.
+type pages struct {
+	admin, base         fasthttp.Server
+	adminLn, baseLn     net.Listener
+	adminAddr, baseAddr netip.AddrPort
+	serving             sync.WaitGroup
+}
+
+// Announcement is what a replica answers at http1.WellKnownPath. Such requests
+// are neither counted nor delayed.
+type Announcement struct {
+	Latencylab string   `json:"latencylab"` // "target/1"
+	Ledger     string   `json:"ledger"`     // address of the ledger page
+	Seed       uint64   `json:"seed"`       // keys the draws
+	Replicas   []string `json:"replicas"`   // addresses by number
+	Replica    int      `json:"replica"`    // number of the one that answers
+}
+
+// announced is the value of Announcement.Latencylab.
+const announced = "target/1"
+
+func (t *Target) wellKnown(replica int) []byte {
+	a := Announcement{Latencylab: announced, Ledger: t.LedgerURL(), Seed: t.seed, Replica: replica}
+	for _, r := range t.replicas {
+		a.Replicas = append(a.Replicas, r.String())
+	}
+	b, err := json.Marshal(&a)
+	if err != nil {
+		panic("target: " + err.Error()) // strings and numbers always encode
+	}
+	return append(b, '\n')
+}
+
+// open takes the listeners; close gives them back, whatever open returns.
+func (p *pages) open(t *Target, cfg *Config) (err error) {
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	p.adminLn, p.adminAddr, err = listenPage(netip.AddrPortFrom(loopback, uint16(cfg.AdminPort)))
+	if err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	p.admin = fasthttp.Server{
+		Handler: t.adminPage, Name: "latencylab", Logger: silence{}, Concurrency: 64,
+		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 30 * time.Second,
+		MaxRequestBodySize: 64 << 10, CloseOnShutdown: true,
+	}
+	if !cfg.Baseline {
+		return nil
+	}
+	port := 0
+	if cfg.Port > 0 {
+		if port = cfg.Port + t.spec.Servers(); port > 65535 {
+			return fmt.Errorf("baseline: the port after the last replica is %d, want at most 65535", port)
+		}
+	}
+	p.baseLn, p.baseAddr, err = listenPage(netip.AddrPortFrom(cfg.Host, uint16(port)))
+	if err != nil {
+		return fmt.Errorf("baseline: %w", err)
+	}
+	whole := http1.AppendResponse(nil, http1.Answer{Status: 200, Body: t.spec.Body})
+	body := whole[len(whole)-t.spec.Body:]
+	p.base = fasthttp.Server{
+		Handler: func(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyRaw(body) },
+		Name:    "latencylab-baseline", Logger: silence{}, Concurrency: cfg.MaxConnections,
+		ReadTimeout: cfg.Idle, IdleTimeout: keptIdle * cfg.Idle, NoDefaultContentType: true, CloseOnShutdown: true,
+	}
+	return nil
+}
+
+func listenPage(at netip.AddrPort) (net.Listener, netip.AddrPort, error) {
+	ln, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("listen on %v: the port is in use", at)
+	}
+	if err != nil {
+		return nil, netip.AddrPort{}, err
+	}
+	addr := ln.Addr().(*net.TCPAddr).AddrPort()
+	return ln, netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), nil
+}
+
+// serve begins to serve the listeners that open has taken.
+func (p *pages) serve() {
+	p.serving.Go(func() { p.admin.Serve(p.adminLn) })
+	if p.baseLn != nil {
+		p.serving.Go(func() { p.base.Serve(p.baseLn) })
+	}
+}
+
+// close closes the listeners and waits a moment for callers.
+func (p *pages) close() {
+	for _, ln := range []net.Listener{p.adminLn, p.baseLn} {
+		if ln != nil {
+			ln.Close()
+		}
+	}
+	p.serving.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	p.admin.ShutdownWithContext(ctx)
+	p.base.ShutdownWithContext(ctx)
+}
+
+// adminPage answers at the admin listener.
+func (t *Target) adminPage(ctx *fasthttp.RequestCtx) {
+	path, method := string(ctx.Path()), string(ctx.Method())
+	wants := "GET"
+	if path == "/reset" {
+		wants = "POST"
+	}
+	switch path {
+	case "/ledger", "/service", "/healthz", "/reset":
+	default:
+		ctx.Error("no such page, want /ledger, /service, /healthz or POST /reset\n", fasthttp.StatusNotFound)
+		return
+	}
+	if method != wants && !(wants == "GET" && method == "HEAD") {
+		ctx.Response.Header.Set("Allow", wants)
+		ctx.Error(path+" takes "+wants+"\n", fasthttp.StatusMethodNotAllowed)
+		return
+	}
+	switch path {
+	case "/ledger":
+		t.ledgerPage(ctx)
+	case "/service":
+		ctx.SetContentType("application/yaml")
+		ctx.SetBody(t.yaml)
+	case "/healthz":
+		ctx.SetContentType("text/plain; charset=utf-8")
+		ctx.SetBodyString("ok\n")
+	case "/reset":
+		t.Reset()
+		ctx.SetStatusCode(fasthttp.StatusNoContent)
+	}
+}
+
+func (t *Target) ledgerPage(ctx *fasthttp.RequestCtx) {
+	var l *Ledger
+	if args := ctx.QueryArgs(); args.Has("run") {
+		l = t.LedgerOf(string(args.Peek("run")))
+	} else {
+		l = t.Ledger()
+	}
+	b, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		ctx.Error(err.Error(), fasthttp.StatusInternalServerError)
+		return
+	}
+	ctx.SetContentType("application/json")
+	ctx.SetBody(append(b, '\n'))
+}
+
+// silence drops what fasthttp would log: broken connections of callers.
+type silence struct{}
+
+func (silence) Printf(string, ...any) {}

@@ -1,0 +1,237 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"latencylab/engine"
+	"latencylab/service"
+	"latencylab/workloads"
+)
+
+// DefaultIdle is how long a peer may owe the next bytes of a request, or the
+// reading of an answer, before its connection is closed.
+const DefaultIdle = 60 * time.Second
+
+// fileSlack is the number of file descriptors that are kept free of
+// connections: standard streams, listeners, pollers, the admin listener and its
+// callers.
+const fileSlack = 128
+
+// Config says what to run and where. The zero Config is one replica that
+// answers 200 at once, on a free port of 127.0.0.1.
+type Config struct {
+	// Service is what the replicas do. nil means the zero Spec.
+	Service *service.Spec
+	// Seed keys every draw of the service.
+	Seed uint64
+	// Host is the address that replicas and baseline listen on. The zero Addr
+	// means 127.0.0.1.
+	Host netip.Addr
+	// Port is that of the first replica; the others take the ports after it, and
+	// the baseline the one after the last. 0 means free ports for all.
+	Port int
+	// AdminPort is the port of the admin listener on 127.0.0.1. 0 means a free one.
+	AdminPort int
+	// Threads is the number of loops that replicas are dealt over. 0 means 1;
+	// more than there are replicas counts as one for each.
+	Threads int
+	// Baseline adds a listener that answers 200 with the service's body at once.
+	Baseline bool
+	// MaxConnections bounds the open connections of all replicas; what comes
+	// beyond is closed at once and counted. 0 means the file limit less some slack.
+	MaxConnections int
+	// Idle is how long a connection may owe bytes before it is closed. 0 means
+	// DefaultIdle. One that is kept alive between requests has ten times as long.
+	Idle time.Duration
+}
+
+// Target is a running set of replicas. Its methods may be called from any
+// goroutine.
+type Target struct {
+	spec     service.Spec
+	seed     uint64
+	began    time.Time
+	loops    []*loop
+	replicas []netip.AddrPort
+	yaml     []byte // the resolved service
+	runs     registry
+	open     atomic.Int64 // connections of all loops
+	reading  sync.Mutex   // the ledger is read or reset as a whole
+	pages    pages
+}
+
+// Start opens all listeners and begins to serve. On an error nothing is left
+// open; it says which address could not be taken, or what is wrong with the
+// service.
+func Start(cfg Config) (*Target, error) {
+	t := &Target{seed: cfg.Seed, began: time.Now()}
+	if cfg.Service != nil {
+		t.spec = *cfg.Service
+	}
+	if err := t.spec.Validate(); err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	yaml, err := workloads.MarshalService(&t.spec)
+	if err != nil {
+		return nil, err
+	}
+	t.yaml = yaml
+	if err := cfg.complete(t.spec.Servers()); err != nil {
+		return nil, err
+	}
+	t.runs.clear()
+	if err := t.openAll(&cfg); err != nil {
+		t.Stop()
+		return nil, err
+	}
+	t.pages.serve()
+	for _, l := range t.loops {
+		l.running = true
+		go l.run()
+	}
+	return t, nil
+}
+
+// complete replaces zero values by their defaults and checks the rest.
+func (cfg *Config) complete(replicas int) error {
+	if !cfg.Host.IsValid() {
+		cfg.Host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	if cfg.Idle <= 0 {
+		cfg.Idle = DefaultIdle
+	}
+	cfg.Threads = min(max(cfg.Threads, 1), replicas)
+	if cfg.AdminPort < 0 || cfg.AdminPort > math.MaxUint16 {
+		return fmt.Errorf("admin-port = %d, want 0 to %d", cfg.AdminPort, math.MaxUint16)
+	}
+	if cfg.Port < 0 || cfg.Port > math.MaxUint16 {
+		return fmt.Errorf("port = %d, want 0 to %d", cfg.Port, math.MaxUint16)
+	}
+	if last := cfg.Port + replicas - 1; cfg.Port > 0 && last > math.MaxUint16 {
+		return fmt.Errorf("port = %d with replicas = %d ends at %d, want at most %d", cfg.Port, replicas, last, math.MaxUint16)
+	}
+	limit, err := engine.FileLimit()
+	if err != nil {
+		return err
+	}
+	free := limit - fileSlack - replicas
+	if free < 1 {
+		return fmt.Errorf("the file limit is %d, want at least %d for replicas = %d", limit, fileSlack+replicas+1, replicas)
+	}
+	if cfg.MaxConnections < 0 || cfg.MaxConnections > free {
+		return fmt.Errorf("max-connections = %d, want 1 to %d: the file limit is %d", cfg.MaxConnections, free, limit)
+	}
+	if cfg.MaxConnections == 0 {
+		cfg.MaxConnections = free
+	}
+	return nil
+}
+
+// openAll makes loops and listeners; Stop closes what it has opened, whatever it
+// returns.
+func (t *Target) openAll(cfg *Config) error {
+	for range cfg.Threads {
+		l, err := newLoop(t, cfg)
+		if err != nil {
+			return err
+		}
+		t.loops = append(t.loops, l)
+	}
+	for i := range t.spec.Servers() {
+		port := uint16(0)
+		if cfg.Port > 0 {
+			port = uint16(cfg.Port + i)
+		}
+		fd, addr, err := listen(netip.AddrPortFrom(cfg.Host, port))
+		if err != nil {
+			return err
+		}
+		t.replicas = append(t.replicas, addr)
+		if err := t.loops[i%cfg.Threads].listen(i, fd); err != nil {
+			return err
+		}
+	}
+	if err := t.pages.open(t, cfg); err != nil {
+		return err
+	}
+	for _, l := range t.loops {
+		for _, r := range l.replicas {
+			r.wellKnown = t.wellKnown(r.index)
+		}
+	}
+	return nil
+}
+
+// listen is engine.Listen with the reason of a failure in words.
+func listen(at netip.AddrPort) (int, netip.AddrPort, error) {
+	fd, addr, err := engine.Listen(at)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("listen on %v: the port is in use", at)
+	}
+	return fd, addr, err
+}
+
+// Replicas returns the addresses of the replicas, by number.
+func (t *Target) Replicas() []netip.AddrPort { return append([]netip.AddrPort(nil), t.replicas...) }
+
+// Admin returns the address of the admin listener.
+func (t *Target) Admin() netip.AddrPort { return t.pages.adminAddr }
+
+// Baseline returns the address of the baseline listener; ok is false when
+// there is none.
+func (t *Target) Baseline() (addr netip.AddrPort, ok bool) {
+	return t.pages.baseAddr, t.pages.baseAddr.IsValid()
+}
+
+// LedgerURL returns the address of the ledger page.
+func (t *Target) LedgerURL() string { return "http://" + t.Admin().String() + "/ledger" }
+
+// Reset empties the ledger and starts the arrival numbers of callers without
+// Latencylab-Call again at 0. Requests in flight are not counted when they end.
+func (t *Target) Reset() {
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	t.runs.clear()
+	for _, l := range t.loops {
+		l.do(l.reset)
+	}
+}
+
+// Drain stops accepting connections, lets the requests in flight end for up to
+// d, and stops. It reports whether all of them had ended.
+func (t *Target) Drain(d time.Duration) bool {
+	for _, l := range t.loops {
+		l.do(l.drain)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	clean := true
+	for _, l := range t.loops {
+		if !clean {
+			break
+		}
+		select {
+		case <-l.done:
+		case <-timer.C:
+			clean = false
+		}
+	}
+	t.Stop()
+	return clean
+}
+
+// Stop closes every listener and connection at once and waits until the loops
+// have ended. The ledger stays readable through Ledger. Further calls do nothing.
+func (t *Target) Stop() {
+	for _, l := range t.loops {
+		l.stop()
+	}
+	t.pages.close()
+}
