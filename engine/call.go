@@ -48,8 +48,8 @@ func (w *waiter) waits() bool {
 // completion is the end of what a connection carried, before its turn.
 type completion struct {
 	cn        *conn
-	at        clock.Time // stamp of the last byte, or the instant of the read
-	read      clock.Time
+	stamp     int64      // kernel receive stamp of the last byte, 0: none
+	at        clock.Time // that instant, or the one at which the reads were over
 	err       error
 	fault     ledger.Class
 	stamped   bool
@@ -70,7 +70,9 @@ func (l *loop) start(id uint64, intended, now clock.Time, burn bool) {
 	l.lastDue = max(l.lastDue, intended)
 	b := l.ln.book[c.burn]
 	b.Calls.Scheduled++
-	b.Lag.Record(int64(now.Sub(intended)))
+	if !l.eng.cfg.Closed {
+		b.Lag.Record(int64(now.Sub(intended)))
+	}
 	r := policy.Request{ID: id, Intended: l.policyTime(intended), Idempotent: l.eng.cfg.Idempotent}
 	l.apply(c, c.k.Start(l.client(id), r, l.policyTime(now)), clock.Never)
 }
@@ -287,7 +289,7 @@ func (l *loop) stamps(b *ledger.Ledger, e *completion, sent, first clock.Time, c
 		b.Coalesced++
 	}
 	if e.stamped {
-		b.ReadDelay.Record(int64(e.read.Sub(e.at)))
+		b.ReadDelay.Record(int64(l.read.Sub(e.at)))
 	} else {
 		b.Unstamped++
 	}

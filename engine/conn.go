@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
 	"syscall"
 
 	"latencylab/clock"
@@ -349,8 +351,6 @@ func (l *loop) receive(cn *conn, r Ready) {
 	gen := cn.gen
 	for cn.gen == gen {
 		n, stamp, e := l.recv.Read(int(cn.fd))
-		l.read = clock.Now()
-		l.now = l.read
 		switch {
 		case e == syscall.EINTR:
 			continue
@@ -386,7 +386,7 @@ func (l *loop) feed(cn *conn, b []byte, stamp int64) {
 		*cn.in = append(*cn.in, b...)
 		b = *cn.in
 	}
-	n, done, f := cn.resp.Feed(b)
+	n, done, f := l.memo.feed(&cn.resp, b)
 	switch {
 	case f != http1.FaultNone:
 		cn.closing = true
@@ -409,6 +409,8 @@ func (l *loop) feed(cn *conn, b []byte, stamp int64) {
 			}
 		}
 		if cn.state == connBusy && cn.first == 0 && cn.resp.Started() {
+			l.read = clock.Now()
+			l.now = l.read
 			cn.first = l.instant(stamp, cn.sent)
 			if cn.first == clock.Never {
 				cn.first = l.read
@@ -473,13 +475,32 @@ func (l *loop) finishConn(cn *conn, e completion, stamp int64) {
 		return
 	}
 	cn.state = connAnswered
-	e.cn, e.read = cn, l.read
-	e.at = l.instant(stamp, cn.sent)
-	e.stamped = e.at != clock.Never
-	if !e.stamped {
-		e.at = l.read
-	}
+	e.cn, e.stamp = cn, stamp
 	l.done = append(l.done, e)
+}
+
+// order dates what the reads of this turn brought and puts it in the order of
+// its instants.
+func (l *loop) order() {
+	if len(l.done) == 0 {
+		return
+	}
+	l.read = clock.Now()
+	l.now = l.read
+	sorted, last := true, clock.Time(0)
+	for i := range l.done {
+		e := &l.done[i]
+		e.at = l.instant(e.stamp, e.cn.sent)
+		e.stamped = e.at != clock.Never
+		if !e.stamped {
+			e.at = l.read
+		}
+		sorted = sorted && e.at >= last
+		last = e.at
+	}
+	if !sorted {
+		slices.SortStableFunc(l.done, func(a, b completion) int { return cmp.Compare(a.at, b.at) })
+	}
 }
 
 // drained ends a cancelled attempt whose answer was let in.

@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +67,7 @@ type loop struct {
 	poll   *Poller
 	events *Events
 	recv   *Receiver
+	memo   memo
 	timers Timers
 	lanes  []lane
 	conns  connSlab
@@ -92,7 +91,7 @@ type loop struct {
 
 	polled clock.Time // instant of the last look at the sockets
 	wall   int64      // realtime at polled
-	read   clock.Time // instant of the last read
+	read   clock.Time // instant at which the reads of the turn were over
 	now    clock.Time // instant of the step under way
 	swept  bool       // the last look found less than the buffer holds
 
@@ -247,11 +246,8 @@ func (l *loop) turn() error {
 	if err := l.wait(); err != nil {
 		return err
 	}
-	l.now = l.read
+	l.order()
 	l.flushPending()
-	if byStamp := func(a, b completion) int { return cmp.Compare(a.at, b.at) }; !slices.IsSortedFunc(l.done, byStamp) {
-		slices.SortFunc(l.done, byStamp)
-	}
 	for i := range l.done {
 		l.answer(&l.done[i])
 	}
