@@ -186,7 +186,10 @@ func parseDate(b []byte) (After, bool) {
 		c, ok = timeOfDay(c, b[12:20], ok)
 		check := c
 		check.year += 2000 // a multiple of 400: every fourth year may have 29 February
-		return After{c.pack(), afterTwoDigit}, ok && check.valid()
+		if !ok || !check.valid() {
+			return After{}, false
+		}
+		return After{c.pack(), afterTwoDigit}, true
 	}
 	if !ok || !c.valid() {
 		return After{}, false

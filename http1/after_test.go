@@ -99,6 +99,7 @@ func TestRetryAfterDates(t *testing.T) {
 		{"a wrong end of a long day", "Monsday, 01-Apr-27 00:00:00 GMT", ""},
 		{"four digits in the RFC 850 form", "Monday, 01-Apr-2027 00:00:00 GMT", ""},
 		{"asctime with a day of one digit and no space", "Mon Apr 1 00:00:00 2027", ""},
+		{"zeros in place of month and colons", "Sunday, 00-000-00 00000000 GMT", ""},
 		{"digits and text", "7s", ""},
 		{"a signed delay", "+7", ""},
 		{"hexadecimal", "0x7", ""},
