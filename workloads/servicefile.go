@@ -1,0 +1,173 @@
+package workloads
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"latencylab/service"
+	"latencylab/units"
+)
+
+// decodeService reads a service file.
+func (f *file) decodeService(data []byte) (*service.Spec, error) {
+	root, err := f.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return decodeService(root, "")
+}
+
+// decodeService reads the map of a service; in is "service" inside a workload.
+func decodeService(v value, in string) (*service.Spec, error) {
+	s := &service.Spec{Queue: -1}
+	body := int64(0)
+	lines, err := v.fields(in, "a map of keys such as time: 5ms, or the path of a file", []field{
+		{"replicas", countField(&s.Replicas, 1, 65535)},
+		{"time", distField(&s.Time)},
+		{"slow", func(v value) error { return setSlow(&s.Slow, v) }},
+		{"slots", countField(&s.Slots, 1, math.MaxInt32)},
+		{"queue", func(v value) error {
+			if text, _ := v.scalar(); text == "unlimited" {
+				return nil
+			}
+			return countOr(&s.Queue, "unlimited")(v)
+		}},
+		{"shed", textField(&s.Shed, "a status from 200 to 599", func(s string) (uint16, error) { return parseStatus(s, 200) })},
+		{"status", func(v value) error { return setStatus(s, v) }},
+		{"retry-after", spanField(&s.RetryAfter)},
+		{"cancel", textField(&s.Cancel, "none, queued or running", func(s string) (service.Cancel, error) {
+			c, ok := service.CancelNamed(s)
+			if !ok {
+				return c, wanted(s, "none, queued or running")
+			}
+			return c, nil
+		})},
+		{"body", textField(&body, "a size such as 1KiB", func(s string) (int64, error) {
+			n, err := units.ParseSize(s)
+			if err == nil && n > math.MaxInt32 {
+				err = wanted(s, "at most 1GiB")
+			}
+			return n, err
+		})},
+		{"each", func(v value) error { return setEach(s, v) }},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Body = int(body)
+	err = s.Validate()
+	if err == nil && lines["queue"] != 0 && s.Slots == 0 {
+		err = errors.New("queue needs slots")
+	}
+	if err == nil && lines["shed"] != 0 && s.Slots == 0 {
+		err = errors.New("shed needs slots")
+	}
+	if err != nil {
+		// Messages begin with the key they are about.
+		key := err.Error()
+		if n := strings.IndexAny(key, " .[:="); n > 0 {
+			key = key[:n]
+		}
+		line := v.line
+		if lines[key] != 0 {
+			line = lines[key]
+		}
+		if v.path != "" {
+			err = fmt.Errorf("%s.%w", v.path, err)
+		}
+		return nil, v.f.at(line, err)
+	}
+	return s, nil
+}
+
+// countOr reads a count of 0 or more; word is what else the key takes.
+func countOr(to *int, word string) func(value) error {
+	return textField(to, "a count such as 100, or "+word, func(s string) (int, error) {
+		var n int
+		if err := setCount(&n, s, 0); err != nil {
+			return 0, wanted(s, "a count such as 100, or "+word)
+		}
+		return n, nil
+	})
+}
+
+func distField(to *service.Dist) func(value) error {
+	return textField(to, "a distribution such as uniform(20ms,60ms)", func(s string) (service.Dist, error) {
+		// {time: uniform(20ms,60ms)} is two keys to YAML.
+		if strings.Count(s, "(") != strings.Count(s, ")") {
+			return service.Dist{}, wanted(s, "as many ) as (; inside { } and [ ] it needs quotes, as commas end a value there")
+		}
+		return service.ParseDist(s)
+	})
+}
+
+func setSlow(s *service.Slow, v value) error {
+	_, err := v.fields("slow", "a map of the keys share, time and by", []field{
+		{"share", textField(&s.Share, "a share such as 2%", units.ParseShare)},
+		{"time", distField(&s.Time)},
+		{"by", textField(&s.By, "request or replica", func(s string) (service.SlowBy, error) {
+			b, ok := service.SlowByNamed(s)
+			if !ok {
+				return b, wanted(s, "request or replica")
+			}
+			return b, nil
+		})},
+	})
+	return err
+}
+
+func setStatus(s *service.Spec, v value) error {
+	ps, err := v.pairs("a map such as 503: 10%")
+	if err != nil {
+		return err
+	}
+	for _, p := range ps {
+		code, err := parseStatus(p.key, 200)
+		if err != nil {
+			return v.f.at(p.line, fmt.Errorf("%s has %w", v.path, err))
+		}
+		var share float64
+		if err := textField(&share, "a share such as 10%", units.ParseShare)(p.value); err != nil {
+			return err
+		}
+		s.Status = append(s.Status, service.StatusShare{Status: code, Share: share})
+	}
+	return nil
+}
+
+func setEach(s *service.Spec, v value) error {
+	const want = "a list of maps such as {replica: 0, factor: 2}"
+	vs, err := v.list(want)
+	if err != nil {
+		return err
+	}
+	for _, e := range vs {
+		var x service.Each
+		var d service.Dist
+		lines, err := e.fields("each", want, []field{
+			{"replica", countField(&x.Replica, 0, 65534)},
+			{"factor", textField(&x.Factor, "a number above 0", readFactor)},
+			{"time", distField(&d)},
+		})
+		if err != nil {
+			return err
+		}
+		if lines["replica"] == 0 {
+			return e.f.at(e.line, fmt.Errorf("%s has no replica, want its number from 0", e.path))
+		}
+		if lines["time"] != 0 {
+			x.Time = &d
+		}
+		s.Each = append(s.Each, x)
+	}
+	return nil
+}
+
+func readFactor(s string) (f float64, err error) {
+	if err = setNumber(&f, s, 0); err == nil && f < 1e-6 {
+		err = wanted(s, "a number from 0.000001 to 1000000000")
+	}
+	return f, err
+}
