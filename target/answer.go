@@ -114,6 +114,7 @@ var faultBody = func() (b [256][]byte) {
 func (l *loop) write(id uint32, status int, retryAfter time.Duration, text []byte, fill int) (ok bool) {
 	c := l.conns.at(id)
 	o := &l.out
+	c.final = c.final || l.draining
 	b := l.appendHead(o.head[:0], c, status, retryAfter, len(text)+fill)
 	if c.req.Head() || status == 204 || status == 304 {
 		text, fill = nil, 0
@@ -183,7 +184,7 @@ func (l *loop) flush(id uint32) {
 // ended closes a connection after its answer, or turns it to the next request.
 func (l *loop) ended(id uint32) {
 	c := l.conns.at(id)
-	if c.final || l.draining {
+	if c.final {
 		if c.held || c.readable || len(c.in) > 0 {
 			l.lingerOn(id)
 		} else {

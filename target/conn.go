@@ -234,7 +234,7 @@ func (l *loop) input(id uint32, b []byte, at clock.Time) (began bool) {
 			break
 		}
 		c.served = true
-		c.final = !c.req.KeepAlive() || l.draining
+		c.final = !c.req.KeepAlive()
 		if c.req.WellKnown() {
 			l.announce(id)
 		} else {
