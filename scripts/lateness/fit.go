@@ -43,19 +43,22 @@ func judge(stamps []int64, unstamped int, rate float64, skip time.Duration) Repo
 		stamps = stamps[from:]
 	}
 	r.Judged = len(stamps)
-	if len(stamps) < minJudged {
+	off := func(got float64) bool { return rate > 0 && math.Abs(got/rate-1) > 0.01 }
+	if n := len(stamps); n > 1 && stamps[n-1] > stamps[0] {
+		r.AchievedPerS = float64(n-1) / (float64(stamps[n-1]-stamps[0]) / 1e9)
+	}
+	r.Missed = off(r.AchievedPerS)
+	switch {
+	case len(stamps) < minJudged:
 		r.Reason = "too few requests after the skipped time, want 1000 or more"
 		return r
-	}
-	span := stamps[len(stamps)-1] - stamps[0]
-	if span <= 0 {
+	case r.AchievedPerS == 0:
 		r.Reason = "all requests arrived at one instant"
 		return r
 	}
-	r.AchievedPerS = float64(len(stamps)-1) / (float64(span) / 1e9)
 	gap, late := fit(stamps)
 	r.FittedPerS = 1e9 / gap
-	r.Missed = rate > 0 && (math.Abs(r.AchievedPerS/rate-1) > 0.01 || math.Abs(r.FittedPerS/rate-1) > 0.01)
+	r.Missed = r.Missed || off(r.FittedPerS)
 	for i := range late {
 		late[i] = math.Abs(late[i])
 	}

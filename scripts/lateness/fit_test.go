@@ -47,8 +47,9 @@ func TestJudge(t *testing.T) {
 			return max(0, 50_000_000-200_000*int64(max(i-20000, 0))) * b2i(i >= 20000)
 		}), 5000, 0, 0, 49_000 - 7_000, false, false},
 		{"too few arrivals have no percentile", schedule(999, 200_000, none), 5000, 0, 0, 0, false, true},
-		{"no arrivals", nil, 5000, 0, 0, 0, false, true},
-		{"all at one instant", make([]int64, 5000), 5000, 0, 0, 0, false, true},
+		{"too few of them because the rate was missed by far", schedule(700, 4_000_000, none), 5000, 0, 0, 0, true, true},
+		{"no arrivals", nil, 5000, 0, 0, 0, true, true},
+		{"all at one instant", make([]int64, 5000), 5000, 0, 0, 0, true, true},
 	}
 	for _, tt := range tests {
 		r := judge(tt.stamps, 0, tt.rate, 0)
