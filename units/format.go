@@ -103,7 +103,8 @@ func Count(n uint64) string {
 }
 
 // Percent returns a share for a table: 0.069 is "6.9 %". It shows more places
-// the nearer the share is to none or all, at most four: 99.98 %, 0.005 %. What
+// the nearer the share is to none or all, at most four: 99.98 %, 0.005 %; what
+// four places cannot tell from none or all is "<0.0001 %" or ">99.9999 %". What
 // is not a finite number is "n/a".
 func Percent(share float64) string {
 	p := 100 * share
@@ -116,12 +117,22 @@ func Percent(share float64) string {
 	near := math.Abs(p)
 	if p > 0 && p < 100 {
 		near = min(p, 100-p)
+		switch {
+		case near < 0.00005 && p < 50:
+			return "<0.0001 %"
+		case near < 0.00005:
+			return ">99.9999 %"
+		}
 	}
 	places := 1
 	for limit := 1.0; near < limit && places < 4; limit /= 10 {
 		places++
 	}
-	return strconv.FormatFloat(p, 'f', places, 64) + " %"
+	s := strconv.FormatFloat(p, 'f', places, 64)
+	for ; places > 1 && s[len(s)-1] == '0'; places-- {
+		s = s[:len(s)-1]
+	}
+	return s + " %"
 }
 
 // Size returns n bytes for a table: 512 B, 24.0 MiB.
