@@ -254,7 +254,7 @@ func decimal(prefix string) (factor uint64, ok bool) {
 func checkNumber(s, what, example, unit string) error {
 	if len(s) > 64 {
 		n := 40
-		for !utf8.RuneStart(s[n]) {
+		for n > 0 && !utf8.RuneStart(s[n]) {
 			n--
 		}
 		return fmt.Errorf("%q… is too long, want %s such as %s", s[:n], what, example)
