@@ -101,6 +101,34 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// TestNames changes every character of the names that are compared by words:
+// the case must not matter, everything else must.
+func TestNames(t *testing.T) {
+	rows := []struct {
+		name string
+		is   func(name []byte) bool
+	}{
+		{"connection", isConnection}, {"content-length", isContentLength}, {"transfer-encoding", isTransferEncoding},
+		{"retry-after", isRetryAfter}, {"latencylab-call", isLabCall}, {"latencylab-run", isLabRun},
+		{"latencylab-attempt", isLabAttempt}, {"latencylab-replica", isLabReplica},
+	}
+	for _, row := range rows {
+		if !row.is([]byte(row.name)) || !row.is(bytes.ToUpper([]byte(row.name))) {
+			t.Errorf("%s is not taken for itself", row.name)
+		}
+		for i := range row.name {
+			for c := range 256 {
+				b := []byte(row.name)
+				b[i] = byte(c)
+				// Only tokens come here.
+				if want := bytes.EqualFold(b, []byte(row.name)); isToken[c] && row.is(b) != want {
+					t.Errorf("%q taken for %s: %v, want %v", b, row.name, !want, want)
+				}
+			}
+		}
+	}
+}
+
 // fuzzCuts feeds at once, cut by the seed, in two, and short inputs byte by byte.
 func fuzzCuts(n int, seed uint64) [][]int {
 	sets := [][]int{nil, seededCuts(n, seed)}

@@ -293,7 +293,7 @@ func (p *Request) field(line []byte, k int) Fault {
 		switch {
 		case isContentLength(line):
 			return p.contentLength(fieldValue(line, k))
-		case fold8(line, 0) == foldLatencyl && foldEqual(line[8:k], "ab-run"):
+		case isLabRun(line):
 			p.labRun(fieldValue(line, k))
 		}
 	case len("transfer-encoding"):
@@ -301,14 +301,14 @@ func (p *Request) field(line []byte, k int) Fault {
 			return p.transferEncoding(fieldValue(line, k))
 		}
 	case len("latencylab-call"):
-		if fold8(line, 0) == foldLatencyl && foldEqual(line[8:k], "ab-call") {
+		if isLabCall(line) {
 			if v, ok := parseUint(fieldValue(line, k), math.MaxUint64); ok {
 				p.call = v
 				p.flags |= flagCall
 			}
 		}
 	case len("latencylab-attempt"):
-		if fold8(line, 0) == foldLatencyl && foldEqual(line[8:k], "ab-attempt") {
+		if isLabAttempt(line) {
 			if v, ok := parseUint(fieldValue(line, k), math.MaxUint32); ok {
 				p.attempt = uint32(v)
 				p.flags |= flagAttempt

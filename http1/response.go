@@ -244,7 +244,7 @@ func (p *Response) fields(b []byte) (n int, f Fault) {
 				f = p.transferEncoding(fieldValue(line, k))
 			}
 		case len("latencylab-replica"):
-			if fold8(line, 0) == foldLatencyl && foldEqual(line[8:k], "ab-replica") {
+			if isLabReplica(line) {
 				p.targetReplica(fieldValue(line, k))
 			}
 		}

@@ -151,7 +151,16 @@ const (
 	foldKeepAli     = 'k' | 'e'<<8 | 'e'<<16 | 'p'<<24 | '-'<<32 | 'a'<<40 | 'l'<<48 | 'i'<<56
 	foldEpAlive     = 'e' | 'p'<<8 | '-'<<16 | 'a'<<24 | 'l'<<32 | 'i'<<40 | 'v'<<48 | 'e'<<56
 	foldLatencyl    = 'l' | 'a'<<8 | 't'<<16 | 'e'<<24 | 'n'<<32 | 'c'<<40 | 'y'<<48 | 'l'<<56
+	foldLabCall     = 'l' | 'a'<<8 | 'b'<<16 | '-'<<24 | 'c'<<32 | 'a'<<40 | 'l'<<48 | 'l'<<56
+	foldYlabRun     = 'y' | 'l'<<8 | 'a'<<16 | 'b'<<24 | '-'<<32 | 'r'<<40 | 'u'<<48 | 'n'<<56
+	foldAbAttem     = 'a' | 'b'<<8 | '-'<<16 | 'a'<<24 | 't'<<32 | 't'<<40 | 'e'<<48 | 'm'<<56
+	foldDashAttempt = '-' | 'a'<<8 | 't'<<16 | 't'<<24 | 'e'<<32 | 'm'<<40 | 'p'<<48 | 't'<<56
+	foldAbRepli     = 'a' | 'b'<<8 | '-'<<16 | 'r'<<24 | 'e'<<32 | 'p'<<40 | 'l'<<48 | 'i'<<56
+	foldDashReplica = '-' | 'r'<<8 | 'e'<<16 | 'p'<<24 | 'l'<<32 | 'i'<<40 | 'c'<<48 | 'a'<<56
 )
+
+// The is… functions compare the name that a field line starts with; its length
+// must be known to be that of the name asked for.
 
 func isConnection(name []byte) bool {
 	return fold8(name, 0) == foldConnecti && fold8(name, 2) == foldNnection
@@ -169,19 +178,42 @@ func isRetryAfter(name []byte) bool {
 	return fold8(name, 0) == foldRetryAf && fold8(name, 3) == foldRyAfter
 }
 
-// parseUint reads 1 to 20 decimal digits of a value up to max.
-func parseUint(b []byte, max uint64) (v uint64, ok bool) {
-	if len(b) == 0 || len(b) > 20 {
+func isLabCall(name []byte) bool {
+	return fold8(name, 0) == foldLatencyl && fold8(name, 7) == foldLabCall
+}
+
+func isLabRun(name []byte) bool {
+	return fold8(name, 0) == foldLatencyl && fold8(name, 6) == foldYlabRun
+}
+
+func isLabAttempt(name []byte) bool {
+	return fold8(name, 0) == foldLatencyl && fold8(name, 8) == foldAbAttem && fold8(name, 10) == foldDashAttempt
+}
+
+func isLabReplica(name []byte) bool {
+	return fold8(name, 0) == foldLatencyl && fold8(name, 8) == foldAbRepli && fold8(name, 10) == foldDashReplica
+}
+
+// parseUint reads 1 to 20 decimal digits of a value up to limit.
+func parseUint(b []byte, limit uint64) (v uint64, ok bool) {
+	const safe = 19 // digits that cannot overflow
+	if len(b) == 0 || len(b) > safe+1 {
 		return 0, false
 	}
-	for _, c := range b {
-		d := uint64(c) - '0'
+	for _, c := range b[:min(len(b), safe)] {
+		if !isDigit(c) {
+			return 0, false
+		}
+		v = v*10 + uint64(c-'0')
+	}
+	if len(b) > safe {
+		d := uint64(b[safe]) - '0'
 		if d > 9 || v > (math.MaxUint64-d)/10 {
 			return 0, false
 		}
 		v = v*10 + d
 	}
-	return v, v <= max
+	return v, v <= limit
 }
 
 // hasControl reports whether b holds a control character other than the tab
