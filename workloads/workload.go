@@ -1,9 +1,8 @@
 package workloads
 
 import (
-	"errors"
 	"fmt"
-	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -226,29 +225,55 @@ func isToken(s string) bool {
 }
 
 // ParseEndpoint reads "http://HOST[:PORT][/]", a replica, and returns it
-// without the slash.
+// without the slash. HOST is a name, an IPv4 address or an IPv6 address in
+// brackets (RFC 3986 3.2.2).
 func ParseEndpoint(s string) (string, error) {
-	u, err := url.Parse(s)
-	switch {
-	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok || rest == "" {
 		return "", wanted(s, "an endpoint such as http://127.0.0.1:8080")
-	case u.Scheme != "http":
-		return "", wanted(s, "an endpoint that begins with http://")
-	case u.User != nil:
-		return "", fmt.Errorf("%q has a user, want an endpoint such as http://%s", clip(s), u.Host)
-	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#"):
-		return "", fmt.Errorf("%q has a path, want http://%s, and the path under the key path", clip(s), u.Host)
 	}
-	if p := u.Port(); p != "" {
-		if n, err := units.ParseCount(p); err != nil || n < 1 || n > 65535 {
-			return "", fmt.Errorf("%q has port %s, want 1 to 65535", clip(s), p)
+	if !strings.EqualFold(scheme, "http") {
+		return "", wanted(s, "an endpoint that begins with http://")
+	}
+	host := rest
+	if n := strings.IndexAny(rest, "/?#"); n >= 0 {
+		host = rest[:n]
+		if rest[n:] != "/" {
+			return "", fmt.Errorf("%q has a path, want http://%s, and the path under the key path", clip(s), clip(host))
 		}
 	}
-	return "http://" + u.Host, nil
+	if n := strings.LastIndexByte(host, '@'); n >= 0 {
+		return "", fmt.Errorf("%q has a user, want an endpoint such as http://%s", clip(s), clip(host[n+1:]))
+	}
+	name, port := host, ""
+	if n := strings.LastIndexByte(host, ':'); n > strings.LastIndexByte(host, ']') {
+		name, port = host[:n], host[n+1:]
+		if v, err := strconv.ParseUint(port, 10, 16); err != nil || v == 0 {
+			return "", fmt.Errorf("%q has port %q, want 1 to 65535", clip(s), clip(port))
+		}
+	}
+	if !isHost(name) {
+		return "", wanted(s, "an endpoint such as http://127.0.0.1:8080")
+	}
+	return "http://" + host, nil
 }
 
-// errNoPolicy is the error of a policy list without entries.
-var errNoPolicy = errors.New("an empty list, want a list of policies")
+// isHost reports whether s may be a name or an address; whether it exists is
+// for the driver to find out.
+func isHost(s string) bool {
+	inside, isAddress := strings.CutPrefix(s, "[")
+	if isAddress {
+		inside, isAddress = strings.CutSuffix(inside, "]")
+		return isAddress && strings.IndexByte(inside, ':') >= 0 && strings.Trim(inside, "0123456789abcdefABCDEF:.") == ""
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 253
+}
 
 // specsOf returns the entries that read back as ps: specs, with the name where
 // it is not the default.
