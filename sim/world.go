@@ -104,6 +104,10 @@ func (w *world) run(b workloads.Block) Block {
 		w.advance(t)
 		w.step()
 	}
+	if more { // stopped: the arrival is consumed, so its call counts
+		w.advance(at)
+		w.start(id, at, burn)
+	}
 	return w.finish()
 }
 

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"latencylab/draw"
+	"latencylab/policy"
+	"latencylab/service"
+	"latencylab/workloads"
+)
+
+// FuzzSim runs small worlds of any shape: the identities hold, records come
+// back, and a second run is equal.
+func FuzzSim(f *testing.F) {
+	for i := range uint64(12) {
+		f.Add(i)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		cfg := arbitrary(t, seed)
+		if cfg.Policy.Validate() != nil {
+			return
+		}
+		r := run(t, cfg)
+		if again := run(t, cfg); again.ResultDigest != r.ResultDigest || again.Events != r.Events {
+			t.Errorf("two runs differ")
+		}
+		if t.Failed() {
+			t.Logf("policy %+v, service %+v, net %v, horizon %v", cfg.Policy, cfg.Service, cfg.Net, cfg.Horizon)
+		}
+	})
+}
+
+// arbitrary makes a configuration out of a seed.
+func arbitrary(t testing.TB, seed uint64) Config {
+	n := uint32(0)
+	pick := func(of int) int {
+		n++
+		return int(draw.Bits(seed, draw.Phase, 0, 0, n) % uint64(of))
+	}
+	span := func() time.Duration {
+		if pick(3) == 0 {
+			return 0
+		}
+		return time.Duration(pick(20_000)) * time.Microsecond
+	}
+	dists := []string{"0s", "3ms", "uniform(0s,20ms)", "exponential(5ms)", "pareto(1ms,0.8)", "mixture(90%:2ms,10%:200ms)"}
+	p := policy.Policy{
+		Deadline: 5 * span(), MinStart: span() / 4, AttemptTimeout: span(), Attempts: pick(4),
+		Retry:   policy.Retry{Max: pick(4), Unsafe: pick(2) == 0},
+		Backoff: policy.Backoff{Base: span(), Jitter: policy.Jitter(pick(2))},
+		Hedge:   policy.Hedge{Max: pick(4), Delay: span()},
+		Cancel:  policy.Cancel(pick(3)), Picker: policy.Picker(pick(2)),
+	}
+	if pick(3) == 0 {
+		p.Hedge.Delay, p.Hedge.Quantile, p.Hedge.MinSamples = 0, 0.9, 20
+	}
+	if pick(3) == 0 {
+		p.Budget = policy.Budget{Deposit: 0.1, Capacity: float64(1 + pick(5))}
+	}
+	svc := &service.Spec{
+		Replicas: 1 + pick(4), Time: dist(t, dists[pick(len(dists))]), Slots: pick(4), Queue: pick(6) - 1,
+		Cancel: service.Cancel(pick(3)), RetryAfter: time.Duration(pick(2)) * time.Second,
+	}
+	if pick(2) == 0 {
+		svc.Slow = service.Slow{Share: 0.1, Time: dist(t, "50ms"), By: service.SlowBy(pick(2))}
+	}
+	if pick(2) == 0 {
+		svc.Status = []service.StatusShare{{Status: 503, Share: 0.2}, {Status: 400, Share: 0.1}}
+	}
+	kind := workloads.Kind(pick(2))
+	return Config{
+		Policy: p, Service: svc, TargetSeed: seed, Seed: seed + 1, Idempotent: pick(4) > 0,
+		Arrivals: workloads.NewArrivals(kind, rate(float64(50+pick(2000))), seed),
+		Clients:  1 + pick(3), Net: span() / 10, Within: []time.Duration{10 * ms},
+		Blocks:  []workloads.Block{{Burn: span(), Data: 10 * span()}, {Burn: span(), Calls: uint64(1 + pick(300))}},
+		Horizon: time.Duration(pick(3)) * 100 * ms,
+	}
+}
