@@ -4,7 +4,7 @@ package workloads
 
 import (
 	_ "embed"
-	_ "net/url" // want: system
+	_ "net/url"
 	_ "os"
 	_ "os/exec" // want: system
 )
