@@ -172,6 +172,7 @@ func TestRequestLab(t *testing.T) {
 		{why: "any case, no space", fields: "latencylab-run:a\r\nLATENCYLAB-CALL:1\r\nLatencyLab-Attempt:2\r\n", call: 1, attempt: 2, run: "a", has: [3]bool{true, true, true}},
 		{why: "the largest values", fields: "Latencylab-Call: 18446744073709551615\r\nLatencylab-Attempt: 4294967295\r\nLatencylab-Run: " + run24 + "\r\n", call: 1<<64 - 1, attempt: 1<<32 - 1, run: run24, has: [3]bool{true, true, true}},
 		{why: "one beyond them", fields: "Latencylab-Call: 18446744073709551616\r\nLatencylab-Attempt: 4294967296\r\nLatencylab-Run: " + run24 + "5\r\n"},
+		{why: "the last one counts", fields: "Latencylab-Run: abc\r\nLatencylab-Call: 1\r\nLatencylab-Run: d\r\nLatencylab-Call: 2\r\n", call: 2, run: "d", has: [3]bool{true, false, true}},
 		{why: "no numbers", fields: "Latencylab-Call: x\r\nLatencylab-Attempt: -1\r\nLatencylab-Run: a b\r\n"},
 		{why: "empty", fields: "Latencylab-Call:\r\nLatencylab-Attempt:\r\nLatencylab-Run:\r\n"},
 		{why: "names of the same length", fields: "Latencylab-Cal1: 1\r\nLatencylab-Attemps: 1\r\nLatencylab-Ran: 1\r\n"},

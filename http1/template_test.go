@@ -122,7 +122,7 @@ func TestTemplateErrors(t *testing.T) {
 }
 
 func TestTemplatePatch(t *testing.T) {
-	tmpl, err := NewRequestTemplate("POST", "/a", "h", []Header{{"Connection", "x, CLOSE"}}, []byte("body"), &LabHeaders{Run: testRun})
+	tmpl, err := NewRequestTemplate("POST", "/a", "h", []Header{{"Connection", "x, CLOSE"}, {"connection", "y"}}, []byte("body"), &LabHeaders{Run: testRun})
 	if err != nil {
 		t.Fatal(err)
 	}
