@@ -31,6 +31,7 @@ type Workload struct {
 	// Clients is the number of policy clients: call i belongs to client i mod
 	// Clients.
 	Clients int
+	// Threads is the number of event loops.
 	Threads int
 	// Connections is a ceiling in open loop, the calls in flight in closed loop.
 	Connections int
