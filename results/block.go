@@ -1,0 +1,220 @@
+package results
+
+import (
+	"time"
+
+	"latencylab/histo"
+	"latencylab/ledger"
+)
+
+// State is what a policy's client knew at one instant. Absent figures are of
+// state that the policy does not have.
+type State struct {
+	Tokens       Figure `json:"tokens"`
+	HedgeDelayNS Figure `json:"hedge_delay_ns"`
+}
+
+// MarshalJSON writes every key.
+func (s State) MarshalJSON() ([]byte, error) { return encodeFields(s) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *State) UnmarshalJSON(b []byte) error { return decodeFields(b, s) }
+
+// BlockState is a policy's state at the first data call of a block and after
+// its last.
+type BlockState struct {
+	Start State `json:"start"`
+	End   State `json:"end"`
+}
+
+// Block is one stretch of a measurement in which a single policy was driven.
+type Block struct {
+	StartNS  int64  `json:"start_ns"`  // of its data, after the start of the run
+	LengthNS int64  `json:"length_ns"` // of its data
+	Prior    Text   `json:"prior"`     // policy of the block before it; absent for the first
+	Calls    uint64 `json:"calls"`     // scheduled in it
+	OK       uint64 `json:"ok"`
+	// Absent are the calls that failed, were given up or dropped: they rank as
+	// +infinity.
+	Absent   uint64     `json:"absent"`
+	OKWithin []Share    `json:"ok_within"`
+	HDR      string     `json:"hdr"` // response time of the OK calls
+	Exact    *Exact     `json:"hdr_exact"`
+	State    BlockState `json:"state"`
+
+	values *histo.Histogram
+	tail   ledger.Tail // empty in a Run that was read
+}
+
+// BlockInput is what NewBlock is given.
+type BlockInput struct {
+	Start, Length time.Duration // of the data, after the start of the run
+	Prior         string        // name of the policy of the block before; "" for the first block
+	Ledger        *ledger.Ledger
+	State         BlockState
+}
+
+// NewBlock returns the record of a block. It keeps nothing of the ledger.
+func NewBlock(in BlockInput) Block {
+	l := in.Ledger
+	b := Block{
+		StartNS:  int64(in.Start),
+		LengthNS: int64(in.Length),
+		Prior:    Text{Value: in.Prior},
+		Calls:    l.Calls.Scheduled,
+		OK:       l.OK.Count(),
+		Absent:   l.Failed.Count() + l.Censored.Count() + l.Calls.Dropped,
+		OKWithin: within(l),
+		State:    in.State,
+		values:   l.OK.Clone(),
+	}
+	if in.Prior == "" {
+		b.Prior.Reason = "no block was before it"
+	}
+	b.HDR, b.Exact = encodeHDR(b.values)
+	b.tail.Merge(&l.Tail)
+	return b
+}
+
+// total is the number of calls that have a rank.
+func (b *Block) total() uint64 { return b.OK + b.Absent }
+
+// MarshalJSON writes every key.
+func (b Block) MarshalJSON() ([]byte, error) { return encodeFields(b) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (b *Block) UnmarshalJSON(data []byte) error {
+	err := decodeFields(data, b)
+	if err == nil {
+		b.values, err = decodeHDR(b.HDR, b.OK, b.Exact)
+	}
+	return err
+}
+
+// Interval is the response time over a stretch of a policy's data. Its
+// percentiles come from its histogram, of all its calls.
+type Interval struct {
+	StartNS  int64  `json:"start_ns"`  // after the start of the run
+	LengthNS int64  `json:"length_ns"` // to the end of its last part
+	OK       uint64 `json:"ok"`
+	Absent   uint64 `json:"absent"` // failed, given up or dropped: they rank as +infinity
+	P50      Figure `json:"p50_ns"`
+	P99      Figure `json:"p99_ns"`
+	Max      Figure `json:"max_ns"`
+	HDR      string `json:"hdr"` // response time of the OK calls
+	Exact    *Exact `json:"hdr_exact"`
+}
+
+// MarshalJSON writes every key.
+func (v Interval) MarshalJSON() ([]byte, error) { return encodeFields(v) }
+
+// UnmarshalJSON reads what MarshalJSON writes; percentiles are computed anew.
+func (v *Interval) UnmarshalJSON(data []byte) error {
+	if err := decodeFields(data, v); err != nil {
+		return err
+	}
+	h, err := decodeHDR(v.HDR, v.OK, v.Exact)
+	if err != nil {
+		return err
+	}
+	*v = newInterval(v.StartNS, v.LengthNS, h, v.Absent)
+	return nil
+}
+
+func newInterval(start, length int64, h *histo.Histogram, absent uint64) Interval {
+	d := newDist(h, 0, absent, nil, "call")
+	return Interval{start, length, d.Count, absent, d.P50, d.P99, d.Max, d.HDR, d.Exact}
+}
+
+// KeptIntervals is how many intervals of a policy a Run keeps by default.
+const KeptIntervals = 120
+
+// Intervals collects the intervals of one policy in bounded memory: what is
+// past is kept encoded, and when the limit is reached neighbours merge, so that
+// an interval then stands for twice as many parts.
+type Intervals struct {
+	limit  int
+	parts  int // parts that make one interval: a power of two
+	have   int // parts in open
+	list   []Interval
+	open   *histo.Histogram
+	absent uint64
+	start  int64
+	end    int64
+}
+
+// NewIntervals returns an empty collection of at most limit intervals. 0 means
+// KeptIntervals; an odd limit is taken as the next even one.
+func NewIntervals(limit int) *Intervals {
+	if limit <= 0 {
+		limit = KeptIntervals
+	}
+	return &Intervals{limit: limit + limit%2, parts: 1, open: histo.New()}
+}
+
+// Add appends a part: start after the start of the run, its length, the
+// response times of its OK calls and the number of those that failed, were
+// given up or dropped. It keeps nothing of ok.
+func (v *Intervals) Add(start, length time.Duration, ok *histo.Histogram, absent uint64) {
+	if v.have == 0 {
+		v.start = int64(start)
+	}
+	v.end = int64(start + length)
+	v.open.Merge(ok)
+	v.absent += absent
+	if v.have++; v.have < v.parts {
+		return
+	}
+	if len(v.list) == v.limit {
+		v.halve() // parts doubles, so the open part goes on
+		return
+	}
+	v.list = append(v.list, v.close())
+}
+
+// close turns the open part into an interval.
+func (v *Intervals) close() Interval {
+	iv := newInterval(v.start, v.end-v.start, v.open, v.absent)
+	v.open.Reset()
+	v.absent, v.have = 0, 0
+	return iv
+}
+
+// halve merges neighbours.
+func (v *Intervals) halve() {
+	for i := range len(v.list) / 2 {
+		v.list[i] = mergeIntervals(&v.list[2*i], &v.list[2*i+1])
+	}
+	v.list = v.list[:len(v.list)/2]
+	v.parts *= 2
+}
+
+func mergeIntervals(a, b *Interval) Interval {
+	h := mustDecode(a)
+	h.Merge(mustDecode(b))
+	return newInterval(a.StartNS, b.StartNS+b.LengthNS-a.StartNS, h, a.Absent+b.Absent)
+}
+
+// mustDecode decodes what this package has encoded or checked.
+func mustDecode(v *Interval) *histo.Histogram {
+	h, err := decodeHDR(v.HDR, v.OK, v.Exact)
+	if err != nil {
+		panic("results: an interval of our own does not decode: " + err.Error())
+	}
+	return h
+}
+
+// List returns the intervals so far, at most limit; the open part is the last
+// one or merged into it. The collection goes on as before.
+func (v *Intervals) List() []Interval {
+	list := append([]Interval(nil), v.list...)
+	if v.have > 0 {
+		list = append(list, newInterval(v.start, v.end-v.start, v.open, v.absent))
+	}
+	if len(list) > v.limit {
+		last := len(list) - 1
+		list[last-1] = mergeIntervals(&list[last-1], &list[last])
+		list = list[:last]
+	}
+	return list
+}
