@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"latencylab/draw"
 	"latencylab/ledger"
 	"latencylab/policy"
 	"latencylab/service"
@@ -144,7 +145,7 @@ func TestHedgeTail(t *testing.T) {
 		{"hedge=58ms", 40.4, 98.4, 116.8, 0.2, 2, 0.6, 0.069, 0.0025},
 		{"hedge=p95", 40.4, 98.4, 118.0, 0.3, 2, 1.5, 0.05, 0.0025},
 	} {
-		cfg := config(t, c.spec, hedgeTail(t), 400_000)
+		cfg := config(t, c.spec, hedgeTail(t), 400_000/min(fewer, 4))
 		cfg.Blocks[0].Burn = 30 * time.Second
 		r := run(t, cfg)
 		extra, _ := r.Ledger.ExtraLoad()
@@ -159,15 +160,20 @@ func TestHedgeTail(t *testing.T) {
 	}
 }
 
-// TestPlainIsTheDraws: without policy, queue and net, each response is what was drawn.
+// TestPlainIsTheDraws: without policy, queue and net, each response is what was
+// drawn; so the digest of the results is that of the draws (policy.OK is 1).
 func TestPlainIsTheDraws(t *testing.T) {
 	svc := hedgeTail(t)
 	cfg := config(t, "plain", svc, 20_000)
 	r := run(t, cfg)
-	want := ledger.New(cfg.Within)
+	want, digest := ledger.New(cfg.Within), uint64(0)
 	for i := range uint64(20_000) {
 		drawn, _ := svc.Draw(1, 0, i, 1)
 		want.CallOK(drawn)
+		digest += draw.Mix(i, 1, uint64(drawn))
+	}
+	if r.ResultDigest != digest || r.DrawsDigest != digest {
+		t.Errorf("digests of results %#x and draws %#x, want %#x", r.ResultDigest, r.DrawsDigest, digest)
 	}
 	if r.Ledger.OK.Sum() != want.OK.Sum() || r.Ledger.WithinCount[0] != want.WithinCount[0] || r.Ledger.WithinCount[1] != want.WithinCount[1] {
 		t.Errorf("sum %d, within %v, want %d, %v", r.Ledger.OK.Sum(), r.Ledger.WithinCount, want.OK.Sum(), want.WithinCount)
