@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"latencylab/engine"
+	"latencylab/trial"
+	"latencylab/units"
+	"latencylab/workloads"
+)
+
+// progress tells on stderr how a measurement goes on: one line a block, and one
+// a second on a terminal or when asked for.
+type progress struct {
+	w      io.Writer
+	plan   *trial.Plan
+	live   bool // a line a second
+	redraw bool // on a terminal the line is drawn over the last one
+	drawn  bool
+}
+
+func newProgress(a *app, p *trial.Plan, wanted bool) *progress {
+	tty := isTerminal(a.stderr)
+	return &progress{w: a.stderr, plan: p, live: tty || wanted, redraw: tty}
+}
+
+// isTerminal says whether w is a character device such as a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0 && st.Mode()&os.ModeDevice != 0 && f.Name() != os.DevNull
+}
+
+func (p *progress) observer() trial.Observer {
+	o := trial.Observer{Block: p.block, Warn: func(s string) { p.line("warning: " + s) }}
+	if p.live {
+		o.Interval = p.interval
+	}
+	return o
+}
+
+// begin prints what was chosen where the user has not.
+func (p *progress) begin() {
+	p.line(p.plan.Summary())
+	for _, n := range p.plan.Notes {
+		p.line(n)
+	}
+}
+
+func (p *progress) end() {
+	if p.drawn {
+		fmt.Fprintln(p.w)
+		p.drawn = false
+	}
+}
+
+func (p *progress) line(s string) {
+	p.end()
+	fmt.Fprintln(p.w, s)
+}
+
+func (p *progress) block(n, of int, name string, b workloads.Block) {
+	how := units.FormatDuration(b.Data.Round(time.Millisecond)) + " of data"
+	if b.Calls > 0 {
+		how = units.Count(b.Calls) + " calls"
+	}
+	if b.Burn > 0 {
+		how = units.FormatDuration(b.Burn.Round(time.Millisecond)) + " warm-up, " + how
+	}
+	p.line(fmt.Sprintf("block %d of %d: %s, %s", n, of, name, how))
+}
+
+func (p *progress) interval(name string, iv engine.Interval) {
+	seconds := iv.End.Sub(iv.Start).Seconds()
+	if seconds <= 0 {
+		return
+	}
+	s := fmt.Sprintf("  %s: %.0f calls/s", name, float64(iv.Ended)/seconds)
+	if iv.Burn {
+		s += " (warm-up)"
+	}
+	if iv.OK.Count() > 0 {
+		s += fmt.Sprintf(", p50 %s, p99 %s, max %s", units.Duration(time.Duration(iv.OK.Quantile(0.5))),
+			units.Duration(time.Duration(iv.OK.Quantile(0.99))), units.Duration(time.Duration(iv.OK.Max())))
+	}
+	if iv.Failed > 0 {
+		s += fmt.Sprintf(", %s failed", units.Count(iv.Failed))
+	}
+	if !p.redraw {
+		fmt.Fprintln(p.w, s)
+		return
+	}
+	fmt.Fprintf(p.w, "\r\x1b[K%s", s)
+	p.drawn = true
+}

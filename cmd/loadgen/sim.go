@@ -1,0 +1,75 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"latencylab/trial"
+	"latencylab/workloads"
+)
+
+const simHelp = `usage: loadgen sim WORKLOAD [flags]
+
+Runs the policies of a workload against its service in virtual time: exact to
+the seed, with no machine in between. WORKLOAD is a file (with / or .yaml) or a
+built-in one. A flag takes the place of what the workload says.
+
+  -r, --rate RATE           arrivals, such as 1k/s
+  -d, --duration D          data time of each policy   } default: 1M calls
+  -n, --requests N          or calls of each policy    }
+      --arrivals KIND       poisson (default) or constant
+      --policy [NAME:]SPEC  repeatable, such as plain or hedge=p95,budget=10%
+      --clients N           policy clients that share the calls (1)
+      --warmup D            burn-in before data (3s, or as a tracked delay needs)
+      --drain D             time for calls after the end of a block (5s)
+      --within D            objective: share of calls OK within D; repeatable
+      --seed N              keys arrivals and policies (1)
+      --target-seed N       keys the service's draws (the seed)
+  -o, --output FILE         write the result, as JSON or as the ending says
+      --format FORMAT       text, json, csv, hgrm or hlog
+
+examples:
+  loadgen sim hedge-tail
+  loadgen sim hedge-tail --policy plain --policy hedge=58ms,budget=5% -n 100k
+  loadgen sim ./mine.yaml --seed 7 -o mine.json
+`
+
+func runSim(a *app, args []string) error {
+	var m measureFlags
+	fs := flagSet("sim")
+	m.register(fs)
+	if err := a.parse(fs, simHelp, args); err != nil {
+		return err
+	}
+	if fs.NArg() != 1 {
+		return usagef("sim takes one workload, got %d arguments; built in are %s", fs.NArg(), builtins())
+	}
+	w, err := loadWorkload(fs.Arg(0))
+	if err != nil {
+		return err
+	}
+	if err := m.apply(w); err != nil {
+		return err
+	}
+	p, err := trial.NewPlan(w, trial.Choices{TargetSeed: m.targetSeedOr(), Virtual: true})
+	if err != nil {
+		return usage(err)
+	}
+	p.Version, p.Command = a.identity()
+	if err := m.output.check(len(p.Workload.Policies)); err != nil {
+		return err
+	}
+	interrupt, stop := a.interrupts()
+	defer stop()
+	r, err := trial.Sim(p, time.Now(), interrupt)
+	if err != nil {
+		return err
+	}
+	if err := m.output.write(a, r); err != nil {
+		return err
+	}
+	return exit(codeOf(r))
+}
+
+// builtins lists the built-in workloads.
+func builtins() string { return strings.Join(workloads.Names(), ", ") }

@@ -1,0 +1,238 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"latencylab/policy"
+	"latencylab/results"
+)
+
+// newRun returns a Run with what the plan alone says.
+func (p *Plan) newRun() (*results.Run, error) {
+	w := &p.Workload
+	text, err := w.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("store the workload: %w", err)
+	}
+	r := &results.Run{
+		Schema: results.Schema, Version: p.Version, Command: p.Command, Seed: w.Seed,
+		Mode: results.Open, Clients: w.Clients, Workload: string(text), Warnings: p.Notes,
+		BestCase: w.Service != nil && w.Service.Slots == 0,
+	}
+	q := &r.Requested
+	q.Connections, q.Threads = w.Connections, w.Threads
+	q.WarmupNS, q.DrainNS = results.Num(float64(p.Warmup)), results.Num(float64(w.Drain))
+	for _, t := range w.Within {
+		q.WithinNS = append(q.WithinNS, int64(t))
+	}
+	q.RatePerS = results.Absent("closed loop")
+	q.Arrivals.Reason = "closed loop"
+	if p.Closed {
+		r.Mode = results.Closed
+	} else {
+		q.RatePerS = results.Num(w.Rate.PerSecond())
+		q.Arrivals.Value = w.Arrivals.String()
+	}
+	q.DurationNS = results.Absent("the number of requests ends the run")
+	q.Requests = results.Absent("the duration ends the run")
+	if w.Requests > 0 {
+		q.Requests = results.Num(float64(w.Requests))
+	} else {
+		q.DurationNS = results.Num(float64(w.Duration))
+	}
+	return r, nil
+}
+
+// run builds the Run of what was measured.
+func (m *measurement) run(ctx context.Context) (*results.Run, error) {
+	p := m.plan
+	r, err := p.newRun()
+	if err != nil {
+		return nil, err
+	}
+	r.Driver, r.Host = results.Sockets, host(m.eng.Method())
+	r.StartedAt, r.DurationNS = m.began.UTC(), int64(m.ended.Sub(m.began))
+	r.Interrupted = m.interrupted
+	r.Requested.Endpoints = m.site.Names
+	m.achieved(r)
+	var digests []string
+	r.Target, digests, r.NoTarget = m.collect(ctx)
+	r.TargetSeed = m.targetSeed
+	for i := range m.lanes {
+		l, np := &m.lanes[i], &p.Workload.Policies[i]
+		rp := results.NewPolicy(np.Name, np.Spec, l.data, &l.burn)
+		rp.Loops = l.loops
+		r.Loops = max(r.Loops, l.loops)
+		rp.HedgeDelayNS = delayOf(&np.Policy, l.delay, l.hedging)
+		rp.DrawsDigest = results.Text{Value: digests[i], Reason: "the target's draws are not known"}
+		if digests[i] != "" {
+			rp.DrawsDigest.Reason = ""
+		}
+		if p.Closed {
+			rp.AchievedShare = results.Absent("closed loop")
+		} else if n := l.data.Calls.Scheduled; n > 0 {
+			rp.AchievedShare = results.Num(float64(min(l.inTime, n)) / float64(n))
+		}
+		rp.BusiestShare = results.Num(l.busy)
+		rp.Blocks, rp.Intervals = l.blocks, l.intervals.List()
+		r.Policies = append(r.Policies, rp)
+	}
+	r.DrawsDigest = r.Policies[0].DrawsDigest
+	m.digest(r)
+	if err := m.predict(ctx, r); err != nil {
+		return nil, err
+	}
+	finish(r)
+	return r, nil
+}
+
+// achieved fills in what came of the request.
+func (m *measurement) achieved(r *results.Run) {
+	var begun, sent uint64
+	var data time.Duration
+	for i := range m.lanes {
+		l := &m.lanes[i]
+		data += l.dataTime
+		if m.plan.Closed {
+			begun += l.data.Calls.Scheduled
+		} else {
+			begun += l.inTime
+		}
+		sent += l.data.Attempts.Sent + l.burn.Attempts.Sent
+	}
+	a := &r.Achieved
+	a.DataNS = results.Num(float64(data))
+	a.RatePerS = results.Absent("no time was measured")
+	if data > 0 {
+		a.RatePerS = results.Num(float64(begun) / data.Seconds())
+	}
+	a.CPUPerCall, a.PeakMemory = results.Absent("not known on this system"), results.Absent("not known on this system")
+	u, ok := readUsage()
+	if !ok {
+		return
+	}
+	a.PeakMemory = results.Num(u.rss)
+	a.CPUPerCall = results.Absent("nothing was sent")
+	if sent > 0 {
+		a.CPUPerCall = results.Num(float64(u.cpu-m.used.cpu) / float64(sent))
+	}
+}
+
+// digest identifies the arrivals, which were the same for every policy.
+func (m *measurement) digest(r *results.Run) {
+	if m.plan.Closed {
+		r.ArrivalsDigest.Reason = "closed loop"
+		return
+	}
+	r.ArrivalsDigest.Value = fmt.Sprintf("%016x", m.lanes[0].digest)
+	for i := range m.lanes {
+		if m.lanes[i].digest != m.lanes[0].digest && !m.interrupted {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("policy %s met other arrivals than policy %s",
+				m.plan.Workload.Policies[i].Name, m.plan.Workload.Policies[0].Name))
+		}
+	}
+}
+
+// predict adds what the simulator says of the same plan.
+func (m *measurement) predict(ctx context.Context, r *results.Run) error {
+	reason := ""
+	switch {
+	case m.plan.Workload.Service == nil:
+		reason = "the service is not known"
+	case m.plan.Closed:
+		reason = "the simulator runs open loops"
+	case m.interrupted:
+		reason = "the run was interrupted"
+	}
+	if reason != "" {
+		for i := range r.Policies {
+			r.Policies[i].NoPredicted = reason
+		}
+		return nil
+	}
+	stop := func() bool { return m.stopped(ctx) }
+	for i := range r.Policies {
+		got, err := m.plan.simulate(i, stop, nil)
+		if err != nil {
+			return err
+		}
+		if got.Stopped {
+			r.Policies[i].NoPredicted = "the prediction was interrupted"
+			continue
+		}
+		r.Policies[i].Predicted, r.Policies[i].NoPredicted = results.NewPredicted("simulator", got.Ledger), ""
+	}
+	return nil
+}
+
+// finish compares every policy with the first one and judges the Run.
+func finish(r *results.Run) {
+	if len(r.Policies) > 1 && !r.Interrupted {
+		o := results.CompareOptions{Seed: r.Seed}
+		if len(r.Requested.WithinNS) > 0 {
+			o.Within = time.Duration(r.Requested.WithinNS[0])
+		}
+		for i := range r.Policies[1:] {
+			r.Comparisons = append(r.Comparisons, results.Compare(&r.Policies[0], &r.Policies[i+1], o))
+		}
+	} else if len(r.Policies) > 1 {
+		r.NoComparison = "the run was interrupted"
+	}
+	r.Verdict = results.Judge(r)
+	if r.Target == nil {
+		return
+	}
+	for _, rec := range r.Target.Reconciliation {
+		if rec.Holds {
+			continue
+		}
+		r.Verdict.Valid = false
+		r.Verdict.Claims = append(r.Verdict.Claims, results.Claim{
+			Figure: rec.Policy + ".reconciliation", Policy: rec.Policy, Generator: true, Used: true,
+			Reason: results.Text{Value: fmt.Sprintf("client and target disagree: %d sent, %d to %d must have arrived, %d arrived; %d answered, %d served",
+				rec.Sent, rec.AtLeast, rec.Sent, rec.Arrived, rec.Answered, rec.Served)},
+		})
+	}
+}
+
+// Unreached says that nothing was measured: no attempt was answered, and every
+// one failed before its connection stood. sample is one of the errors.
+func Unreached(r *results.Run) (sample string, ok bool) {
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		if p.Attempts.OK > 0 || p.Service.Count > 0 || p.First.Count > 0 {
+			return "", false
+		}
+		for _, e := range p.Errors {
+			if e.Phase != policy.PhaseConnect.String() && e.Phase != policy.PhaseAcquire.String() && e.Phase != policy.PhaseDNS.String() {
+				return "", false
+			}
+			sample = e.Class
+			if e.Sample != "" {
+				sample += ": " + e.Sample
+			}
+		}
+	}
+	return sample, sample != ""
+}
+
+// Spoiled says that the generator spoiled a figure that the objective or a
+// comparison rests on, or p50 or p99 of the only policy of an open loop.
+func Spoiled(r *results.Run) bool {
+	if !r.Verdict.Valid {
+		return true
+	}
+	if len(r.Policies) != 1 || r.Mode != results.Open {
+		return false
+	}
+	name := r.Policies[0].Name
+	for i := range r.Verdict.Claims {
+		c := &r.Verdict.Claims[i]
+		if !c.Valid && c.Generator && (c.Figure == name+".response.p50" || c.Figure == name+".response.p99") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,150 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"latencylab/ledger"
+	"latencylab/results"
+	"latencylab/target"
+)
+
+// idlePoll is how often the target is asked whether it is idle.
+const idlePoll = 20 * time.Millisecond
+
+// settle waits until the target has nothing in flight of the run key, at most
+// for the time to drain: work of callers that have left may go on there.
+func (m *measurement) settle(ctx context.Context, key string) {
+	ctx, stop := context.WithTimeout(ctx, m.plan.Workload.Drain)
+	defer stop()
+	tick := time.NewTicker(idlePoll)
+	defer tick.Stop()
+	for {
+		l, err := target.FetchLedger(ctx, m.ledgerURL, key)
+		if err != nil {
+			return // collect says what the matter is
+		}
+		if r := l.Run(key); r == nil || r.InFlight == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// findTarget looks for the ledger of a target that is not embedded: the server
+// is asked nothing unless its answers have named a replica of ours.
+func (m *measurement) findTarget(ctx context.Context) (reason string) {
+	seen := false
+	for i := range m.lanes {
+		seen = seen || m.lanes[i].target
+	}
+	if !seen {
+		return "the server is not a target of ours"
+	}
+	a, ok, err := target.FetchAnnouncement(ctx, "http://"+m.site.Replicas[0].String())
+	switch {
+	case err != nil:
+		return err.Error()
+	case !ok:
+		return "the server announces no ledger"
+	}
+	m.ledgerURL = a.Ledger
+	seed := a.Seed
+	m.targetSeed = &seed
+	return ""
+}
+
+// collect reads the target's ledger when it is idle and holds it against the
+// client's. digests[i] identifies the draws of policy i; "" when not known.
+func (m *measurement) collect(ctx context.Context) (t *results.Target, digests []string, reason string) {
+	digests = make([]string, len(m.lanes))
+	if m.ledgerURL == "" {
+		if reason := m.findTarget(ctx); reason != "" {
+			return nil, digests, reason
+		}
+	}
+	if m.lanes[0].key == "" && (m.child == nil || len(m.lanes) > 1) {
+		return nil, digests, "attempts carried no run key, so the target cannot tell them from others"
+	}
+	var all *target.Ledger
+	t = &results.Target{}
+	for i := range m.lanes {
+		l := &m.lanes[i]
+		m.settle(ctx, l.key)
+		led, err := target.FetchLedger(ctx, m.ledgerURL, l.key)
+		if err != nil {
+			return nil, digests, err.Error()
+		}
+		run := led.Run(l.key)
+		if run != nil {
+			digests[i] = fmt.Sprintf("%016x", uint64(run.DrawsFirst))
+		} else {
+			run = &target.Run{Key: l.key}
+		}
+		if all == nil {
+			all = led
+		} else {
+			all.Runs = append(all.Runs, led.Runs...)
+			all.Connections, all.Other, all.Warnings = led.Connections, led.Other, led.Warnings
+		}
+		counts := ledger.Counts{}
+		counts.Merge(&l.burn)
+		counts.Merge(&l.data.Counts)
+		t.Reconciliation = append(t.Reconciliation, reconcile(m.plan.Workload.Policies[i].Name, &counts, run))
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return nil, digests, err.Error()
+	}
+	t.Ledger = raw
+	return t, digests, ""
+}
+
+// reconcile holds the client's counts of one policy, burn-in included, against
+// the target's. Every attempt that the client sees through to a complete answer
+// has arrived and was served with that status; an attempt that the client gave
+// up or lost may have arrived or not, and may have been served or not.
+func reconcile(name string, c *ledger.Counts, run *target.Run) results.Reconciliation {
+	a := &c.Attempts
+	answered := map[uint16]uint64{} // failures with a complete answer, by status
+	failures := uint64(0)
+	for _, e := range c.Errors {
+		if e.Class == ledger.ClassStatus {
+			answered[e.Status] += e.Count
+			failures += e.Count
+		}
+	}
+	broken := a.Failed - min(failures, a.Failed)
+	lost := a.Cancelled + a.TimedOut + broken + a.Abandoned
+	served := run.AnsweredTotal()
+	wanted := served // answers that are no failure to the client
+	r := results.Reconciliation{
+		Policy: name, Sent: a.Sent, AtLeast: a.Sent - min(lost, a.Sent), Arrived: run.Arrived,
+		Answered: a.OK + failures, Served: served,
+	}
+	r.Holds = r.AtLeast <= r.Arrived && r.Arrived <= r.Sent && r.Answered <= served && served-r.Answered <= lost
+	for status, n := range answered { // order does not show: a conjunction and a sum
+		r.Holds = r.Holds && n <= run.Answered[status]
+		wanted -= min(wanted, run.Answered[status])
+	}
+	r.Holds = r.Holds && a.OK <= wanted
+	differ := func(n uint64, reason string) {
+		if n > 0 {
+			r.Differences = append(r.Differences, results.Difference{Reason: reason, Count: n})
+		}
+	}
+	differ(r.Sent-min(r.Arrived, r.Sent), "sent, but given up or lost before the target had read it")
+	differ(r.Arrived-min(r.Sent, r.Arrived), "arrived, but never sent")
+	differ(served-min(r.Answered, served), "served while the caller was giving it up")
+	differ(r.Answered-min(served, r.Answered), "answered, but never served")
+	differ(run.AfterLeft, "arrived, but the caller had left when the answer was due")
+	differ(run.Cancelled.Dropped, "arrived, and dropped when the caller left")
+	differ(run.InFlight, "arrived, and still in flight at the target")
+	return r
+}

@@ -1,0 +1,183 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// resolveTimeout bounds the look-up of all names.
+const resolveTimeout = 5 * time.Second
+
+// dialTimeout bounds the search for the address of a name that answers.
+const dialTimeout = 2 * time.Second
+
+// Site is where requests go and what they say about it.
+type Site struct {
+	// Host is the value of the Host header.
+	Host string
+	// Path is the request target, from its slash.
+	Path string
+	// Names are the replicas as host:port, Replicas their addresses.
+	Names    []string
+	Replicas []netip.AddrPort
+}
+
+// ParseSite reads a URL and the endpoints that serve it. Without endpoints the
+// URL's own host is the only replica; with them it is only the Host header. An
+// endpoint is host:port or a URL without path. url may be empty when there are
+// endpoints: the first one is the host then, and path is the request target.
+func ParseSite(rawURL, path string, endpoints []string) (*Site, error) {
+	s := &Site{Path: path}
+	if rawURL != "" {
+		u, err := parseURL("URL", rawURL)
+		if err != nil {
+			return nil, err
+		}
+		s.Host, s.Path = u.Host, u.RequestURI()
+		if len(endpoints) == 0 {
+			s.Names = []string{hostPort(u)}
+		}
+	}
+	for _, e := range endpoints {
+		raw := e
+		if !strings.Contains(e, "://") {
+			raw = "http://" + e
+		}
+		u, err := parseURL("endpoint", raw)
+		if err != nil {
+			return nil, err
+		}
+		if u.Port() == "" && raw != e {
+			return nil, fmt.Errorf("endpoint %q has no port, want host:port such as %s:8080", e, u.Host)
+		}
+		if u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+			return nil, fmt.Errorf("endpoint %q has a path, want host:port: the path comes from the URL", e)
+		}
+		if s.Host == "" {
+			s.Host = u.Host
+		}
+		s.Names = append(s.Names, hostPort(u))
+	}
+	if len(s.Names) == 0 {
+		return nil, errors.New("no URL and no endpoint")
+	}
+	if s.Path == "" {
+		s.Path = "/"
+	}
+	return s, nil
+}
+
+func parseURL(what, raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		return nil, fmt.Errorf("%s %q: %w", what, raw, err)
+	}
+	switch strings.ToLower(u.Scheme) {
+	case "http":
+	case "https":
+		return nil, fmt.Errorf("%s %q: https:// does not work yet, want http://", what, raw)
+	default:
+		return nil, fmt.Errorf("%s %q has the scheme %q, want http://", what, raw, u.Scheme)
+	}
+	switch {
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("%s %q has no host, want such as http://127.0.0.1:8080/", what, raw)
+	case u.User != nil:
+		return nil, fmt.Errorf("%s %q holds a user's name, want -H 'Authorization: …' instead", what, raw)
+	case strings.ContainsAny(u.Host, " \t\"<>"):
+		return nil, fmt.Errorf("%s %q has a host with forbidden characters", what, raw)
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			return nil, fmt.Errorf("%s %q has port %s, want 1 to 65535", what, raw, p)
+		}
+	}
+	return u, nil
+}
+
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// Resolve looks each replica's name up once. Of a name with several addresses
+// it takes the first that accepts a connection; that connection is closed
+// without a request. Names of one address are not touched.
+func (s *Site) Resolve(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, resolveTimeout)
+	defer stop()
+	s.Replicas = s.Replicas[:0]
+	for _, name := range s.Names {
+		a, err := resolve(ctx, name)
+		if err != nil {
+			return err
+		}
+		s.Replicas = append(s.Replicas, a)
+	}
+	return nil
+}
+
+func resolve(ctx context.Context, name string) (netip.AddrPort, error) {
+	host, portText, err := net.SplitHostPort(name)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("resolve %q: %w", name, err)
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("resolve %q: port %s, want 1 to 65535", name, portText)
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return netip.AddrPortFrom(a.Unmap(), uint16(port)), nil
+	}
+	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	if err != nil {
+		var de *net.DNSError
+		if errors.As(err, &de) {
+			return netip.AddrPort{}, fmt.Errorf("resolve %q: %s", host, de.Err)
+		}
+		return netip.AddrPort{}, fmt.Errorf("resolve %q: %w", host, err)
+	}
+	var addrs []netip.AddrPort
+	for _, f := range found {
+		if a, ok := netip.AddrFromSlice(f.IP); ok {
+			addrs = append(addrs, netip.AddrPortFrom(a.Unmap().WithZone(f.Zone), uint16(port)))
+		}
+	}
+	switch len(addrs) {
+	case 0:
+		return netip.AddrPort{}, fmt.Errorf("resolve %q: no address", host)
+	case 1:
+		return addrs[0], nil
+	}
+	for _, a := range addrs {
+		d := net.Dialer{Timeout: dialTimeout}
+		if c, err := d.DialContext(ctx, "tcp", a.String()); err == nil {
+			c.Close()
+			return a, nil
+		}
+	}
+	return addrs[0], nil
+}
+
+// URLs returns the replicas as URLs without path, as a workload holds them.
+func (s *Site) URLs() []string {
+	var out []string
+	for _, n := range s.Names {
+		out = append(out, "http://"+n)
+	}
+	return out
+}
