@@ -23,6 +23,7 @@ var compared = [3]struct {
 // pool holds the blocks of one policy in a form that is quick to weigh.
 type pool struct {
 	blocks []Block
+	all    *histo.Histogram
 	values []int64    // values[bucket]: largest value of a bucket that any block has
 	counts [][]uint64 // counts[bucket][block]
 	totals []uint64   // totals[block]: calls that have a rank, absent ones included
@@ -30,14 +31,13 @@ type pool struct {
 }
 
 func newPool(blocks []Block) *pool {
-	p := &pool{blocks: blocks, totals: make([]uint64, len(blocks))}
-	all := histo.New()
+	p := &pool{blocks: blocks, all: histo.New(), totals: make([]uint64, len(blocks))}
 	for i := range blocks {
-		all.Merge(blocks[i].values)
+		p.all.Merge(blocks[i].values)
 		p.totals[i] = blocks[i].total()
 		p.length += time.Duration(blocks[i].LengthNS)
 	}
-	all.Each(func(_, to int64, _ uint64) {
+	p.all.Each(func(_, to int64, _ uint64) {
 		p.values = append(p.values, to)
 		p.counts = append(p.counts, make([]uint64, len(blocks)))
 	})
@@ -105,8 +105,9 @@ func (p *pool) episodes(limit float64) (n int, ok bool) {
 // exceedances counts the calls in the bucket of limit or above.
 func (p *pool) exceedances(limit float64) uint64 {
 	n := p.calls()
+	below := p.below(limit)
 	for at, top := range p.values {
-		if top > p.below(limit) {
+		if top > below {
 			break
 		}
 		for _, c := range p.counts[at] {
@@ -119,7 +120,7 @@ func (p *pool) exceedances(limit float64) uint64 {
 // below returns the largest value under the bucket whose top is limit: many
 // calls may stand in that bucket, as when every slow one takes the same time.
 func (p *pool) below(limit float64) int64 {
-	return histo.New().Floor(int64(limit)) - 1
+	return p.all.Floor(int64(limit)) - 1
 }
 
 // resampled holds the percentiles of both policies as measured, and their
