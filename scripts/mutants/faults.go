@@ -82,12 +82,12 @@ var faults = []fault{
 	{file: "histo/histo.go", old: "h.min, h.max = min(h.min, from.min), max(h.max, from.max)", new: "h.min = min(h.min, from.min)",
 		why: "a merge loses the maximum"},
 	{file: "histo/histo.go", old: "math.Nextafter(q, 0)", new: "q",
-		why: "p90 of 10 values may be the tenth"},
+		why: "p55 of 100 values is the 56th"},
 	{file: "histo/histo.go", old: "seen >= r && seen != 0", new: "seen > r && seen != 0",
 		why: "a percentile is one value too high"},
 	{file: "histo/histo.go", old: "total = max(total, h.count)", new: "total = h.count",
 		why: "calls that failed are left out of the ranks"},
-	{file: "histo/histo.go", old: "h.sumLo, h.sumHi = lo, h.sumHi+carry", new: "h.sumLo, h.sumHi = lo, h.sumHi",
+	{file: "histo/histo.go", old: "h.sumLo, h.sumHi = lo, h.sumHi+carry", new: "h.sumLo, h.sumHi = lo, h.sumHi+0*carry",
 		why: "a large sum wraps round"},
 
 	// ledger
@@ -147,4 +147,44 @@ var faults = []fault{
 		why: "a timer acts before an answer of the same instant"},
 	{file: "sim/world.go", old: "w.book[dataBook] = ledger.New(w.cfg.Within)\n\tw.book[burnBook].Reset()", new: "w.book[dataBook] = ledger.New(w.cfg.Within)",
 		why: "burn-in of one block is counted again in the next"},
+
+	// units
+	{file: "units/units.go", old: "\t\tdiv = 60\n", new: "\t\tdiv = 1\n",
+		why: "60/min is 60/s"},
+	{file: "units/units.go", old: `{"KiB", 1 << 10}`, new: `{"KiB", 1e3}`,
+		why: "a KiB has 1000 bytes"},
+
+	// results
+	{file: "results/dist.go", old: "\t\tlower.Merge(bounds)\n", new: "",
+		why: "what a censored call is known to have waited is not told"},
+	{file: "results/dist.go", old: "if n < k.wanted() {", new: "if n+1 < k.wanted() {",
+		why: "a percentile is given with one value too few"},
+	{file: "results/dist.go", old: "return d.Count + d.Censored + d.Failed", new: "return d.Count + d.Censored",
+		why: "failed calls do not rank, so failing fast looks fast"},
+	{file: "results/dist.go", old: "if h.Count() != count {", new: "if h.Count() > count {",
+		why: "a histogram that lost values is read without a word"},
+	{file: "results/figure.go", old: "\tif math.IsNaN(x) || math.IsInf(x, 0) {\n\t\treturn Absent(", new: "\tif math.IsNaN(x) {\n\t\treturn Absent(",
+		why: "an infinite figure is written"},
+	{file: "results/block.go", old: "l.Failed.Count() + l.Censored.Count() + l.Calls.Dropped", new: "l.Failed.Count() + l.Calls.Dropped",
+		why: "a block forgets its censored calls"},
+	{file: "results/compare.go", old: "d = append(d, y.Value-x.Value)", new: "d = append(d, x.Value-y.Value)",
+		why: "the better policy is called the worse"},
+	{file: "results/verdict.go", old: "max(maxLag, time.Duration(lagShare*float64(value)))", new: "maxLag",
+		why: "a late generator is forgiven 1 ms, however large the figure"},
+	{file: "results/verdict.go", old: "if !c.Valid && c.Generator && c.Used {", new: "if !c.Valid && c.Used {",
+		why: "a run with few samples is called invalid"},
+
+	// engine
+	{file: "engine/call.go", old: "c.id, c.intended, c.open, c.burn = id, intended, true, 0", new: "c.id, c.intended, c.open, c.burn = id, now, true, 0",
+		why: "response time counts from when the generator got round to it: coordinated omission"},
+	{file: "engine/call.go", old: "Intended: l.policyTime(intended)", new: "Intended: l.policyTime(now)",
+		why: "the deadline of a late call counts from its start"},
+	{file: "engine/loop.go", old: "\tl.order()\n", new: "",
+		why: "replies are taken in the order of their sockets, not of their arrival"},
+	{file: "engine/timers.go", old: "t.heap[0].at > now {", new: "t.heap[0].at >= now {",
+		why: "a timer at this instant is not due"},
+
+	// target
+	{file: "target/ledger.go", old: "\tc.Cancelled.WentOn += o.Cancelled.WentOn\n", new: "",
+		why: "the work that went on without its caller is lost in a sum"},
 }
