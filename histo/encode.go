@@ -1,33 +1,102 @@
 package histo
 
 import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
+// The V2 format of HdrHistogram: cookies with the word size in their second
+// digit, as EncodableHistogram of the Java library writes them.
+const (
+	plainCookie      = 0x1c849303 | 0x10
+	compressedCookie = 0x1c849304 | 0x10
+	headerSize       = 40
+)
+
+// Encoder encodes histograms one after another and keeps its memory, which is
+// near 1 MB. The zero value is ready. Not safe for concurrent use.
+type Encoder struct {
+	plain  []byte // header and counts
+	packed bytes.Buffer
+	zip    *zlib.Writer
+}
+
 // Encode returns the counts in the compressed V2 encoding of HdrHistogram as
 // base64; it begins with HISTF. The exact minimum, maximum and sum are not part
 // of it: keep them beside it and give them to SetExact after Decode.
-func (h *Histogram) Encode() string { return string(h.AppendEncode(nil)) }
+func (h *Histogram) Encode() string { return string(new(Encoder).Append(nil, h)) }
 
-// AppendEncode appends what Encode returns to dst.
-func (h *Histogram) AppendEncode(dst []byte) []byte {
-	s := hdr.Snapshot{
-		LowestTrackableValue:  1,
-		HighestTrackableValue: Highest,
-		SignificantFigures:    Digits,
-		Counts:                make([]int64, size),
-	}
+// Append appends to dst what Encode of h returns.
+//
+// The counts up to the last one that is not 0 follow the header as zigzag
+// LEB128 numbers; a run of two or more zeros is minus its length.
+func (e *Encoder) Append(dst []byte, h *Histogram) []byte {
+	b := append(e.plain[:0], make([]byte, headerSize)...)
 	lo, hi := h.span()
+	if h.count == 0 {
+		hi = 1 // one count of 0
+	} else {
+		hi = h.last() + 1
+	}
+	zeros := int64(lo)
 	for i := lo; i < hi; i++ {
-		s.Counts[i] = int64(h.counts[i])
+		n := h.counts[i]
+		if n == 0 && h.count > 0 {
+			zeros++
+			continue
+		}
+		if zeros == 1 {
+			b = appendZigzag(b, 0)
+		} else if zeros > 1 {
+			b = appendZigzag(b, -zeros)
+		}
+		zeros = 0
+		b = appendZigzag(b, int64(n))
 	}
-	b, err := hdr.Import(&s).Encode(hdr.V2CompressedEncodingCookieBase)
-	if err != nil {
-		panic("histo: encode into memory: " + err.Error())
+	binary.BigEndian.PutUint32(b[0:], plainCookie)
+	binary.BigEndian.PutUint32(b[4:], uint32(len(b)-headerSize))
+	binary.BigEndian.PutUint32(b[8:], 0) // normalizing index offset
+	binary.BigEndian.PutUint32(b[12:], Digits)
+	binary.BigEndian.PutUint64(b[16:], 1)
+	binary.BigEndian.PutUint64(b[24:], uint64(Highest))
+	binary.BigEndian.PutUint64(b[32:], math.Float64bits(1)) // integer to double ratio
+	e.plain = b
+
+	e.packed.Reset()
+	var head [8]byte
+	e.packed.Write(head[:])
+	if e.zip == nil {
+		e.zip = zlib.NewWriter(&e.packed)
+	} else {
+		e.zip.Reset(&e.packed)
 	}
-	return append(dst, b...)
+	// Writes into a bytes.Buffer do not fail.
+	_, _ = e.zip.Write(b)
+	_ = e.zip.Close()
+	out := e.packed.Bytes()
+	binary.BigEndian.PutUint32(out[0:], compressedCookie)
+	binary.BigEndian.PutUint32(out[4:], uint32(len(out)-8))
+	return base64.StdEncoding.AppendEncode(dst, out)
+}
+
+// appendZigzag appends v as ZigZagEncoding of HdrHistogram does: LEB128 of the
+// zigzag number, whose ninth byte, if it comes to that, holds eight bits.
+func appendZigzag(b []byte, v int64) []byte {
+	u := uint64(v)<<1 ^ uint64(v>>63)
+	for range 8 {
+		if u < 0x80 {
+			return append(b, byte(u))
+		}
+		b = append(b, byte(u)|0x80)
+		u >>= 7
+	}
+	return append(b, byte(u))
 }
 
 // maxTotal bounds the sum of counts that Decode accepts, so that merged totals

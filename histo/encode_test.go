@@ -36,6 +36,26 @@ func TestEncodeDecodeIsIdentity(t *testing.T) {
 	}
 }
 
+func TestEncoderIsUsedAgain(t *testing.T) {
+	var e Encoder
+	for _, h := range []*Histogram{record([]int64{1, 2, 3, 1e9}), New(), record([]int64{0}), record([]int64{0, 1, 3, 7}), record([]int64{Highest})} {
+		if got, want := string(e.Append(nil, h)), h.Encode(); got != want {
+			t.Errorf("an encoder that was used gives %s, a new one %s", got, want)
+		}
+	}
+}
+
+func TestLargeCountsSurvive(t *testing.T) {
+	for shift := range 57 {
+		h := New()
+		h.RecordN(5, 1<<shift)
+		d, err := Decode(h.Encode())
+		if err != nil || d.Count() != 1<<shift {
+			t.Errorf("a count of 2^%d: %v", shift, err)
+		}
+	}
+}
+
 // The peer reads our encoding and must count and rank as we do.
 func TestEncodingReadsAlikeInHdrhistogramGo(t *testing.T) {
 	h := record(sample(rand.New(rand.NewPCG(7, 5)), 3001))
@@ -181,4 +201,24 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal("counts differ after a second round trip")
 		}
 	})
+}
+
+func BenchmarkEncode(b *testing.B) {
+	h := record(sample(rand.New(rand.NewPCG(2, 4)), 5000))
+	var e Encoder
+	var dst []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = e.Append(dst[:0], h)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	s := record(sample(rand.New(rand.NewPCG(2, 4)), 5000)).Encode()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Decode(s); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

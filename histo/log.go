@@ -15,11 +15,12 @@ import (
 // tools of HdrHistogram and hdrhistogram-go read. Each interval is written at
 // once, so a log of a run that was cut short is good up to its last line.
 type LogWriter struct {
-	w      io.Writer
-	line   []byte
-	header bool
-	start  time.Time
-	about  string
+	w       io.Writer
+	line    []byte
+	encoder Encoder
+	header  bool
+	start   time.Time
+	about   string
 }
 
 // NewLogWriter returns a writer of a log whose intervals are counted from
@@ -45,7 +46,7 @@ func (l *LogWriter) Write(tag string, start, length time.Duration, h *Histogram)
 	b = appendFixed(b, start.Seconds(), 6, ',')
 	b = appendFixed(b, length.Seconds(), 6, ',')
 	b = appendFixed(b, float64(h.Max())/1e6, 3, ',')
-	b = append(h.AppendEncode(b), '\n')
+	b = append(l.encoder.Append(b, h), '\n')
 	l.line = b
 	_, err := l.w.Write(b)
 	return err

@@ -117,12 +117,12 @@ func (v *Interval) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return err
 	}
-	*v = newInterval(v.StartNS, v.LengthNS, h, v.Absent)
+	*v = newInterval(new(histo.Encoder), v.StartNS, v.LengthNS, h, v.Absent)
 	return nil
 }
 
-func newInterval(start, length int64, h *histo.Histogram, absent uint64) Interval {
-	d := newDist(h, 0, absent, nil, "call")
+func newInterval(e *histo.Encoder, start, length int64, h *histo.Histogram, absent uint64) Interval {
+	d := encodeDist(e, h, 0, absent, nil, "call")
 	return Interval{start, length, d.Count, absent, d.P50, d.P99, d.Max, d.HDR, d.Exact}
 }
 
@@ -133,14 +133,15 @@ const KeptIntervals = 120
 // past is kept encoded, and when the limit is reached neighbours merge, so that
 // an interval then stands for twice as many parts.
 type Intervals struct {
-	limit  int
-	parts  int // parts that make one interval: a power of two
-	have   int // parts in open
-	list   []Interval
-	open   *histo.Histogram
-	absent uint64
-	start  int64
-	end    int64
+	limit   int
+	parts   int // parts that make one interval: a power of two
+	have    int // parts in open
+	list    []Interval
+	open    *histo.Histogram
+	absent  uint64
+	start   int64
+	end     int64
+	encoder histo.Encoder
 }
 
 // NewIntervals returns an empty collection of at most limit intervals. 0 means
@@ -174,7 +175,7 @@ func (v *Intervals) Add(start, length time.Duration, ok *histo.Histogram, absent
 
 // close turns the open part into an interval.
 func (v *Intervals) close() Interval {
-	iv := newInterval(v.start, v.end-v.start, v.open, v.absent)
+	iv := newInterval(&v.encoder, v.start, v.end-v.start, v.open, v.absent)
 	v.open.Reset()
 	v.absent, v.have = 0, 0
 	return iv
@@ -183,16 +184,16 @@ func (v *Intervals) close() Interval {
 // halve merges neighbours.
 func (v *Intervals) halve() {
 	for i := range len(v.list) / 2 {
-		v.list[i] = mergeIntervals(&v.list[2*i], &v.list[2*i+1])
+		v.list[i] = mergeIntervals(&v.encoder, &v.list[2*i], &v.list[2*i+1])
 	}
 	v.list = v.list[:len(v.list)/2]
 	v.parts *= 2
 }
 
-func mergeIntervals(a, b *Interval) Interval {
+func mergeIntervals(e *histo.Encoder, a, b *Interval) Interval {
 	h := mustDecode(a)
 	h.Merge(mustDecode(b))
-	return newInterval(a.StartNS, b.StartNS+b.LengthNS-a.StartNS, h, a.Absent+b.Absent)
+	return newInterval(e, a.StartNS, b.StartNS+b.LengthNS-a.StartNS, h, a.Absent+b.Absent)
 }
 
 // mustDecode decodes what this package has encoded or checked.
@@ -209,11 +210,11 @@ func mustDecode(v *Interval) *histo.Histogram {
 func (v *Intervals) List() []Interval {
 	list := append([]Interval(nil), v.list...)
 	if v.have > 0 {
-		list = append(list, newInterval(v.start, v.end-v.start, v.open, v.absent))
+		list = append(list, newInterval(&v.encoder, v.start, v.end-v.start, v.open, v.absent))
 	}
 	if len(list) > v.limit {
 		last := len(list) - 1
-		list[last-1] = mergeIntervals(&list[last-1], &list[last])
+		list[last-1] = mergeIntervals(&v.encoder, &list[last-1], &list[last])
 		list = list[:last]
 	}
 	return list

@@ -75,8 +75,13 @@ func (k *quantile) wanted() uint64 {
 // the censored ones; nil when they are not known. noun names one value in
 // reasons: "call".
 func newDist(values *histo.Histogram, censored, failed uint64, bounds *histo.Histogram, noun string) Dist {
+	return encodeDist(new(histo.Encoder), values, censored, failed, bounds, noun)
+}
+
+// encodeDist is newDist with an encoder whose memory is used again.
+func encodeDist(e *histo.Encoder, values *histo.Histogram, censored, failed uint64, bounds *histo.Histogram, noun string) Dist {
 	d := Dist{Count: values.Count(), Censored: censored, Failed: failed, values: values}
-	d.HDR = values.Encode()
+	d.HDR = string(e.Append(nil, values))
 	if d.Count > 0 {
 		d.Exact = &Exact{Min: values.Min(), Max: values.Max(), Sum: values.Sum()}
 	}
