@@ -37,7 +37,7 @@ type measureFlags struct {
 const (
 	maxClients     = 1 << 20
 	maxThreads     = 1024
-	maxConnections = 1 << 24
+	maxConnections = 1<<31 - 1
 )
 
 func (m *measureFlags) register(fs *pflag.FlagSet) {
@@ -49,7 +49,7 @@ func (m *measureFlags) register(fs *pflag.FlagSet) {
 	scalar(fs, &m.warmup, "warmup", "", "D", units.ParseDuration)
 	scalar(fs, &m.drain, "drain", "", "D", units.ParseDuration)
 	list(fs, &m.within, "within", "", "D", positive(units.ParseDuration))
-	scalar(fs, &m.clients, "clients", "", "N", atLeast1("clients", maxClients))
+	scalar(fs, &m.clients, "clients", "", "N", atLeast1(maxClients))
 	list(fs, &m.policies, "policy", "", "[NAME:]SPEC", workloads.ParsePolicy)
 	scalar(fs, &m.seed, "seed", "", "N", seed)
 	scalar(fs, &m.targetSeed, "target-seed", "", "N", seed)

@@ -67,8 +67,8 @@ type runFlags struct {
 
 func (m *runFlags) register(fs *pflag.FlagSet) {
 	m.measureFlags.register(fs)
-	scalar(fs, &m.connections, "connections", "c", "N", atLeast1("connections", maxConnections))
-	scalar(fs, &m.threads, "threads", "t", "N", atLeast1("threads", maxThreads))
+	scalar(fs, &m.connections, "connections", "c", "N", atLeast1(maxConnections))
+	scalar(fs, &m.threads, "threads", "t", "N", atLeast1(maxThreads))
 	scalar(fs, &m.method, "method", "X", "METHOD", workloads.ParseMethod)
 	list(fs, &m.headers, "header", "H", "NAME: VALUE", workloads.ParseHeader)
 	scalar(fs, &m.body, "body", "b", "TEXT", text)

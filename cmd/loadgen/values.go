@@ -50,16 +50,16 @@ func list[T any](fs *pflag.FlagSet, to *[]T, name, short, kind string, parse fun
 }
 
 // atLeast1 reads a whole number from 1 to limit.
-func atLeast1(what string, limit int) func(string) (int, error) {
+func atLeast1(limit int) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		switch {
 		case errors.Is(err, strconv.ErrRange) || err == nil && n > limit:
-			return 0, fmt.Errorf("%s = %s, want at most %d", what, s, limit)
+			return 0, fmt.Errorf("%s, want at most %d", s, limit)
 		case err != nil:
-			return 0, fmt.Errorf("%s = %q, want a whole number from 1", what, s)
+			return 0, fmt.Errorf("%q, want a whole number from 1", s)
 		case n < 1:
-			return 0, fmt.Errorf("%s = %d, want 1 or more", what, n)
+			return 0, fmt.Errorf("%d, want 1 or more", n)
 		}
 		return n, nil
 	}
