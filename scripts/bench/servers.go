@@ -124,16 +124,24 @@ func parseStatus(page string) (uint64, error) {
 	return strconv.ParseUint(m[3], 10, 64)
 }
 
+// nextPort is where freePorts looks next. It lies below the range that
+// connections take their local ports from: vegeta behind its rate leaves tens
+// of thousands of those in TIME_WAIT, and then none is free to listen on.
+var nextPort = 20_000 + os.Getpid()%8000
+
 // freePorts returns n ports of the loopback interface that were free just now.
 func freePorts(n int) ([]int, error) {
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+	for tries := 0; len(ports) < n; tries++ {
+		port := nextPort
+		nextPort++
+		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer l.Close()
+			ports = append(ports, port)
+		} else if tries > 2000 {
+			return nil, fmt.Errorf("no free port: %w", err)
 		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
 }
@@ -151,7 +159,11 @@ type lateness struct {
 
 // measureLateness runs one generator against a fresh lateness server.
 func (t tools) measureLateness(rate int, limit time.Duration, gen func(url string) command) (lateness, error) {
-	cmd := pinned(serverCore, command{args: []string{t.path("lateness"), "-rate", strconv.Itoa(rate)}})
+	ports, err := freePorts(1)
+	if err != nil {
+		return lateness{}, err
+	}
+	cmd := pinned(serverCore, command{args: []string{t.path("lateness"), "-rate", strconv.Itoa(rate), "-listen", fmt.Sprintf("127.0.0.1:%d", ports[0])}})
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
