@@ -61,7 +61,15 @@ func RunChild(stdin io.Reader, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, in)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, in)
+		ended <- err
+	}()
+	select {
+	case err = <-ended:
+	case err = <-t.Failed():
+	}
 	return err
 }
 

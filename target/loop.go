@@ -108,6 +108,12 @@ func (l *loop) run() {
 		l.turn()
 	}
 	l.closeAll()
+	if l.tallies.fault != nil {
+		select {
+		case l.target.failed <- l.tallies.fault:
+		default: // one is enough
+		}
+	}
 }
 
 // turn waits once and does what has become possible, in this order: sockets,

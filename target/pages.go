@@ -3,12 +3,10 @@ package target
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -86,11 +84,8 @@ func (p *pages) open(t *Target, cfg *Config) (err error) {
 
 func listenPage(at netip.AddrPort) (net.Listener, netip.AddrPort, error) {
 	ln, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("listen on %v: the port is in use", at)
-	}
 	if err != nil {
-		return nil, netip.AddrPort{}, err
+		return nil, netip.AddrPort{}, inUse(at, err)
 	}
 	addr := ln.Addr().(*net.TCPAddr).AddrPort()
 	return ln, netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), nil

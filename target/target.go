@@ -65,13 +65,14 @@ type Target struct {
 	open     atomic.Int64 // connections of all loops
 	reading  sync.Mutex   // the ledger is read or reset as a whole
 	pages    pages
+	failed   chan error
 }
 
 // Start opens all listeners and begins to serve. On an error nothing is left
 // open; it says which address could not be taken, or what is wrong with the
 // service.
 func Start(cfg Config) (*Target, error) {
-	t := &Target{seed: cfg.Seed, began: time.Now()}
+	t := &Target{seed: cfg.Seed, began: time.Now(), failed: make(chan error, 1)}
 	if cfg.Service != nil {
 		t.spec = *cfg.Service
 	}
@@ -172,10 +173,18 @@ func (t *Target) openAll(cfg *Config) error {
 // listen is engine.Listen with the reason of a failure in words.
 func listen(at netip.AddrPort) (int, netip.AddrPort, error) {
 	fd, addr, err := engine.Listen(at)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("listen on %v: the port is in use", at)
+	return fd, addr, inUse(at, err)
+}
+
+// inUse says in words that an address is taken.
+func inUse(at netip.AddrPort, err error) error {
+	switch {
+	case !errors.Is(err, syscall.EADDRINUSE):
+		return err
+	case at.Port() == 0:
+		return fmt.Errorf("listen on %v: no port is free", at.Addr())
 	}
-	return fd, addr, err
+	return fmt.Errorf("listen on %v: the port is in use", at)
 }
 
 // Replicas returns the addresses of the replicas, by number.
@@ -192,6 +201,10 @@ func (t *Target) Baseline() (addr netip.AddrPort, ok bool) {
 
 // LedgerURL returns the address of the ledger page.
 func (t *Target) LedgerURL() string { return "http://" + t.Admin().String() + "/ledger" }
+
+// Failed receives an error when a loop has ended of itself, which only a broken
+// system does. The replicas of that loop are then gone.
+func (t *Target) Failed() <-chan error { return t.failed }
 
 // Reset empties the ledger and starts the arrival numbers of callers without
 // Latencylab-Call again at 0. Requests in flight are not counted when they end.

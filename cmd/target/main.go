@@ -1,0 +1,234 @@
+// Command target runs HTTP/1.1 servers that misbehave on purpose, as a service
+// file or flags say, and keeps a ledger of what they were asked.
+//
+// This package turns flags into a service, prints addresses and totals, and
+// turns the result into an exit code; serving is the business of package target.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"latencylab/target"
+	"latencylab/units"
+)
+
+// Exit codes. 0 is an end in order, also by the first interrupt.
+const (
+	exitFailed      = 1   // the servers could not run
+	exitUsage       = 2   // flags or service
+	exitInterrupted = 130 // a second interrupt came before the first had ended
+)
+
+// drainFor is how long requests in flight may go on after the first interrupt.
+const drainFor = 5 * time.Second
+
+const help = `usage: target [SERVICE] [flags]
+
+Runs HTTP/1.1 servers that are slow, queue, shed and fail as told, until
+interrupted. SERVICE is a service file (with a / or .yaml), or the name of a
+built-in workload whose service is meant; none answers 200 at once. Flags
+override it.
+
+      --replicas N          servers, each on its own port
+      --time DIST           service time: 5ms, uniform(20ms,60ms), exponential(10ms), …
+      --slow SHARE:DIST     service time of a share of the requests: 2%:1s
+      --slots N             requests worked on at once by a replica; default no limit
+      --queue N|unlimited   requests that wait for a slot; more are shed
+      --status CODE:SHARE   share answered with another status: 503:1%; repeatable
+      --retry-after T       sent with 429 and 503, whole seconds
+      --cancel WORD         what stops when the caller leaves: none, queued, running
+      --body SIZE           length of the answer's body
+      --seed N              keys the draws; default 1
+      --host ADDR           address to listen on; default 127.0.0.1
+      --port N              port of the first replica; default 8080, 0 for free ports
+      --admin-port N        port of ledger and admin on 127.0.0.1; default a free one
+  -t, --threads N           event loops that the replicas share; default 1
+      --baseline            one more server, that answers 200 at once
+      --version, --help
+
+The first interrupt stops accepting, waits up to 5s for requests in flight and
+prints totals; the second quits. Exit: 0 ended; 1 could not run; 2 flags or service.
+
+examples:
+  target hedge-tail
+  target --time 'uniform(20ms,60ms)' --slow '2%:1s' --replicas 3
+  target service.yaml --slots 8 --queue 100 --cancel running
+`
+
+// usageError is a mistake of the user's.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// quit ends the process with a code and no line of its own.
+type quit int
+
+func (q quit) Error() string { return "" }
+
+// app is the process.
+type app struct {
+	stdout, stderr io.Writer
+	signals        <-chan os.Signal
+}
+
+func main() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	a := &app{stdout: os.Stdout, stderr: os.Stderr, signals: signals}
+	os.Exit(a.main(os.Args[1:]))
+}
+
+// main runs the command line and returns the exit code.
+func (a *app) main(args []string) int {
+	err := a.run(args)
+	var q quit
+	var u usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &q):
+		return int(q)
+	}
+	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	fmt.Fprintf(a.stderr, "target: %s\n", text)
+	if errors.As(err, &u) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func (a *app) run(args []string) error {
+	o := newOptions()
+	arguments, err := o.parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		_, err := io.WriteString(a.stdout, help)
+		return err
+	case err != nil:
+		return usageError{err}
+	case o.version:
+		_, err := fmt.Fprintln(a.stdout, version())
+		return err
+	}
+	cfg, err := o.config(arguments)
+	if err != nil {
+		return usageError{err}
+	}
+	t, err := target.Start(cfg)
+	if err != nil {
+		return err
+	}
+	defer t.Stop()
+	if err := a.greet(t); err != nil {
+		return err
+	}
+	return a.wait(t)
+}
+
+// greet prints where the servers are.
+func (a *app) greet(t *target.Target) error {
+	var b strings.Builder
+	replicas := t.Replicas()
+	for i, r := range replicas {
+		fmt.Fprintf(&b, "replica %d  http://%v/\n", i, r)
+	}
+	if base, ok := t.Baseline(); ok {
+		fmt.Fprintf(&b, "baseline   http://%v/\n", base)
+	}
+	fmt.Fprintf(&b, "ledger     %s\n", t.LedgerURL())
+	fmt.Fprintf(&b, "try        loadgen run http://%v/", reachable(replicas[0]))
+	if len(replicas) > 1 {
+		for _, r := range replicas {
+			fmt.Fprintf(&b, " --endpoint %v", reachable(r))
+		}
+	}
+	b.WriteString(" -r 1k/s -d 10s --policy plain --policy hedge=p95\n")
+	_, err := io.WriteString(a.stdout, b.String())
+	return err
+}
+
+// reachable is where a caller on this machine finds a server that listens on
+// every address.
+func reachable(at netip.AddrPort) netip.AddrPort {
+	if !at.Addr().IsUnspecified() {
+		return at
+	}
+	host := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if at.Addr().Is6() {
+		host = netip.IPv6Loopback()
+	}
+	return netip.AddrPortFrom(host, at.Port())
+}
+
+// wait serves until a signal, and drains until a second one.
+func (a *app) wait(t *target.Target) error {
+	select {
+	case <-a.signals:
+	case err := <-t.Failed():
+		return err
+	}
+	ended := make(chan bool, 1)
+	go func() { ended <- t.Drain(drainFor) }()
+	select {
+	case <-a.signals:
+		return quit(exitInterrupted)
+	case clean := <-ended:
+		if !clean {
+			fmt.Fprintf(a.stderr, "target: some requests were still in flight after %s\n", units.FormatDuration(drainFor))
+		}
+	}
+	fmt.Fprintf(a.stderr, "target: %s\n", totals(t.Ledger()))
+	return nil
+}
+
+// totals is the ledger on one line.
+func totals(l *target.Ledger) string {
+	sum := l.Total()
+	text := fmt.Sprintf("arrived %s, answered %s", units.Count(sum.Arrived), units.Count(sum.AnsweredTotal()))
+	var statuses []uint16
+	for s := range sum.Answered { // order does not show: sorted below
+		statuses = append(statuses, s)
+	}
+	slices.Sort(statuses)
+	var parts []string
+	for _, s := range statuses {
+		parts = append(parts, fmt.Sprintf("%d: %s", s, units.Count(sum.Answered[s])))
+	}
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return text + fmt.Sprintf(", due after the caller left %s, dropped %s, in flight %s",
+		units.Count(sum.AfterLeft), units.Count(sum.Cancelled.Dropped), units.Count(sum.InFlight))
+}
+
+// version names the build: module version, commit and Go.
+func version() string {
+	v, commit, changes := "(devel)", "unknown", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			v = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				commit = s.Value[:min(12, len(s.Value))]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changes = "+changes"
+			}
+		}
+	}
+	return fmt.Sprintf("target %s, commit %s%s, %s %s/%s", v, commit, changes, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
