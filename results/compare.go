@@ -184,7 +184,7 @@ func gain(a, b []Block, o CompareOptions) Gain {
 		return absent(fmt.Sprintf("no pair of blocks with a share of calls OK within %s", units.FormatDuration(o.Within)))
 	}
 	mean, dev := meanDeviation(d)
-	g.Difference = Num(mean)
+	g.Difference = rounded(mean)
 	if len(d) < 2 {
 		g.Low = Absent("1 pair of blocks, an interval wants 2 or more")
 		g.High = g.Low
@@ -195,7 +195,7 @@ func gain(a, b []Block, o CompareOptions) Gain {
 	if dev == 0 {
 		width = 3 / float64(min(na, nb))
 	}
-	g.Low, g.High = Num(max(mean-width, -1)), Num(min(mean+width, 1))
+	g.Low, g.High = rounded(max(mean-width, -1)), rounded(min(mean+width, 1))
 	g.Word = word(g.Low.Value, g.High.Value, g.Margin)
 	return g
 }
@@ -231,6 +231,10 @@ func meanDeviation(xs []float64) (mean, dev float64) {
 	return mean, math.Sqrt(ss / float64(len(xs)-1))
 }
 
+// rounded is Num to nine decimals: what lies beyond differs between machines
+// that fuse a product and a sum and those that do not.
+func rounded(x float64) Figure { return Num(math.Round(x*1e9) / 1e9) }
+
 // carryOver compares the blocks of p by what was driven before them.
 func carryOver(p *Policy, t time.Duration) Figure {
 	if t <= 0 {
@@ -254,7 +258,7 @@ func carryOver(p *Policy, t time.Duration) Figure {
 	}
 	x, _ := meanDeviation(own)
 	y, _ := meanDeviation(others)
-	return Num(x - y)
+	return rounded(x - y)
 }
 
 // MarshalJSON writes every key; an absent figure is null beside its reason.

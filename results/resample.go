@@ -192,7 +192,7 @@ func compareQuantile(pa, pb *pool, r *resampled, i int, o CompareOptions) Ratio 
 		return out
 	}
 	low, high = min(low, out.Ratio.Value), max(high, out.Ratio.Value)
-	out.Low, out.High = Num(low), Num(high)
+	out.Low, out.High = rounded(low), rounded(high)
 	out.Word = word(1-high, 1-low, o.RatioMargin)
 	return out
 }
@@ -210,7 +210,7 @@ func ratioFigure(pa, pb *pool, r *resampled, i int) Figure {
 	case x == 0:
 		return Absentf("%s of the base is 0", q.label)
 	}
-	return Num(y / x)
+	return rounded(y / x)
 }
 
 func fewerEpisodes(pa, pb *pool, x, y float64) Figure {
