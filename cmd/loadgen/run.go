@@ -20,7 +20,7 @@ const runHelp = `usage: loadgen run [URL] [WORKLOAD] [flags]
 
 Drives an HTTP/1.1 server; several policies are compared in alternating blocks.
 Without argument: the built-in hedge-tail on an embedded target. WORKLOAD is a
-file (with / or .yaml) or a built-in one; a flag takes the place of what it says.
+file (with / or .yaml) or a built-in one; a flag replaces what it says.
 
   -r, --rate RATE           open loop at this rate, such as 1k/s; without a rate
   -c, --connections N       closed loop of N (10); in open loop a ceiling
@@ -43,7 +43,7 @@ file (with / or .yaml) or a built-in one; a flag takes the place of what it says
       --target-seed N       keys the embedded target's draws (the seed)
   -o, --output FILE         write the result, as JSON or as the ending says
       --format FORMAT       text, json, csv, hgrm or hlog
-      --progress            one line a second on stderr, also when not a terminal
+      --progress            a line a second on stderr, terminal or not
 
 examples:
   loadgen run

@@ -20,7 +20,7 @@ built-in one. A flag takes the place of what the workload says.
       --arrivals KIND       poisson (default) or constant
       --policy [NAME:]SPEC  repeatable, such as plain or hedge=p95,budget=10%
       --clients N           policy clients that share the calls (1)
-      --warmup D            burn-in before data (3s, or as a tracked delay needs)
+      --warmup D            burn-in before data (3s; more for tracked delays)
       --drain D             time for calls after the end of a block (5s)
       --within D            objective: share of calls OK within D; repeatable
       --seed N              keys arrivals and policies (1)

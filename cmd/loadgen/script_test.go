@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"latencylab/results"
+	"latencylab/target"
+	"latencylab/workloads"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"loadgen": main})
+}
+
+// TestScripts runs the command line against servers in this process:
+//
+//	serve VAR            a plain server that answers 200; VAR becomes its URL
+//	serve VAR silent     one that accepts and never answers
+//	serve VAR dying      one that answers 20 requests and then closes everything
+//	serve VAR FILE       a target of the service in FILE
+//	refuse VAR           the URL of an address at which nobody listens
+//	codes N,… COMMAND…   COMMAND ends with one of these exit codes; a busy machine
+//	                     may make a run in open loop invalid (3)
+//	draws FILE           all policies of the Run met the same arrivals and draws
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"serve":  serve,
+			"refuse": refuse,
+			"codes":  codes,
+			"draws":  draws,
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "devfull" {
+				_, err := os.Stat("/dev/full")
+				return err == nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+	})
+}
+
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: serve VAR [silent|dying|FILE]")
+	}
+	how := ""
+	if len(args) == 2 {
+		how = args[1]
+	}
+	switch how {
+	case "":
+		ts.Setenv(args[0], plainServer(ts))
+	case "silent":
+		ts.Setenv(args[0], silentServer(ts))
+	case "dying":
+		ts.Setenv(args[0], dyingServer(ts))
+	default:
+		spec, err := workloads.LoadService(ts.MkAbs(how))
+		ts.Check(err)
+		tg, err := target.Start(target.Config{Service: spec, Seed: 1})
+		ts.Check(err)
+		ts.Defer(tg.Stop)
+		for i, a := range tg.Replicas() {
+			name := args[0]
+			if i > 0 {
+				name = fmt.Sprintf("%s%d", args[0], i+1)
+			}
+			ts.Setenv(name, "http://"+a.String())
+		}
+	}
+}
+
+func plainServer(ts *testscript.TestScript) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "2")
+		w.Write([]byte("ok"))
+	}))
+	ts.Defer(s.Close)
+	return s.URL
+}
+
+// silentServer accepts connections and reads, and says nothing.
+func silentServer(ts *testscript.TestScript) string {
+	return listener(ts, func(c net.Conn) {
+		buf := make([]byte, 4096)
+		for {
+			if _, err := c.Read(buf); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// dyingServer answers 20 requests; then it closes every connection at its first
+// byte.
+func dyingServer(ts *testscript.TestScript) string {
+	var served atomic.Int64
+	return listener(ts, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if strings.TrimSpace(line) != "" {
+				continue
+			}
+			if served.Add(1) > 20 {
+				return
+			}
+			if _, err := c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// listener serves each connection with f, which returns when it is to be closed.
+func listener(ts *testscript.TestScript, f func(net.Conn)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				f(c)
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// refuse sets VAR to the URL of a port that was free a moment ago.
+func refuse(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: refuse VAR")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv(args[0], "http://"+l.Addr().String())
+	l.Close()
+}
+
+// codes runs a command and checks its exit code.
+func codes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: codes N,… COMMAND…")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if !slices.Contains(strings.Split(args[0], ","), strconv.Itoa(code)) {
+		ts.Fatalf("%v ends with %d, want %s", args[1:], code, args[0])
+	}
+}
+
+// draws checks that every policy has the same digest of draws, and that there
+// is one.
+func draws(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: draws FILE")
+	}
+	r, err := results.Read(ts.MkAbs(args[0]))
+	ts.Check(err)
+	for i := range r.Policies {
+		if d := r.Policies[i].DrawsDigest.Value; d == "" || d != r.Policies[0].DrawsDigest.Value {
+			ts.Fatalf("policy %s has draws_digest %q, policy %s has %q", r.Policies[i].Name, d, r.Policies[0].Name, r.Policies[0].DrawsDigest.Value)
+		}
+	}
+	if r.ArrivalsDigest.Value == "" || len(r.Warnings) > 0 {
+		ts.Fatalf("arrivals_digest %q, warnings %v", r.ArrivalsDigest.Value, r.Warnings)
+	}
+}
+
+// TestInterruptWritesWhatWasMeasured: the first interrupt ends the run in order,
+// with the marked result in the file and on standard output, and exit code 130.
+func TestInterruptWritesWhatWasMeasured(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer s.Close()
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "loadgen")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, exe); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "run.json")
+	cmd := exec.Command(exe, "run", s.URL, "-r", "200/s", "-d", "60s", "-o", out, "--progress")
+	var stdout strings.Builder
+	cmd.Stdout = &stdout
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() && !strings.Contains(lines.Text(), "calls/s") {
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	kill := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	defer kill.Stop()
+	for lines.Scan() {
+	}
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	if !strings.Contains(stdout.String(), "INTERRUPTED") {
+		t.Errorf("standard output does not say that the run was interrupted:\n%s", stdout.String())
+	}
+	saved, err := os.ReadFile(out)
+	if err != nil || !strings.Contains(string(saved), `"interrupted": true`) {
+		t.Errorf("the saved result is not marked (%v)", err)
+	}
+}
+
+// TestHelpFitsAScreenAndNamesEveryFlag: at most 40 lines of 80 columns, ending
+// in three examples.
+func TestHelpFitsAScreenAndNamesEveryFlag(t *testing.T) {
+	var run runFlags
+	runSet := flagSet("run")
+	run.register(runSet)
+	var m measureFlags
+	simSet := flagSet("sim")
+	m.register(simSet)
+	for _, c := range []struct {
+		name, help string
+		flags      []string
+	}{
+		{"loadgen", mainHelp, nil},
+		{"run", runHelp, flagNames(runSet)},
+		{"sim", simHelp, flagNames(simSet)},
+		{"report", reportHelp, []string{"format", "policy", "of", "output"}},
+		{"lab", labHelp, []string{"seed", "format", "output"}},
+	} {
+		lines := strings.Split(strings.TrimSuffix(c.help, "\n"), "\n")
+		if len(lines) > 40 {
+			t.Errorf("%s: help has %d lines, want at most 40", c.name, len(lines))
+		}
+		for _, l := range lines {
+			if n := len([]rune(l)); n > 80 {
+				t.Errorf("%s: help has a line of %d columns: %s", c.name, n, l)
+			}
+		}
+		if k := len(lines) - 4; k < 0 || lines[k] != "examples:" {
+			t.Errorf("%s: help does not end in three examples", c.name)
+		}
+		for _, f := range c.flags {
+			if !strings.Contains(c.help, "--"+f) {
+				t.Errorf("%s: help does not name --%s", c.name, f)
+			}
+		}
+	}
+}
