@@ -126,7 +126,7 @@ func (m *measurement) digest(r *results.Run) {
 		r.ArrivalsDigest.Reason = "closed loop"
 		return
 	}
-	r.ArrivalsDigest.Value = fmt.Sprintf("%016x", m.lanes[0].digest)
+	r.ArrivalsDigest.Value = hex(m.lanes[0].digest)
 	for i := range m.lanes {
 		if m.lanes[i].digest != m.lanes[0].digest && !m.interrupted {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("policy %s met other arrivals than policy %s",
@@ -236,3 +236,6 @@ func Spoiled(r *results.Run) bool {
 	}
 	return false
 }
+
+// hex writes a digest as 16 hexadecimal digits.
+func hex(digest uint64) string { return fmt.Sprintf("%016x", digest) }

@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -143,7 +142,7 @@ type measurement struct {
 func newRunID() string {
 	var b [8]byte
 	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
+	return fmt.Sprintf("%x", b)
 }
 
 // callHeaders says whether attempts carry call and attempt numbers.

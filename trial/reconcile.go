@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"latencylab/ledger"
@@ -83,7 +82,7 @@ func (m *measurement) collect(ctx context.Context) (t *results.Target, digests [
 		}
 		run := led.Run(l.key)
 		if run != nil {
-			digests[i] = fmt.Sprintf("%016x", uint64(run.DrawsFirst))
+			digests[i] = hex(uint64(run.DrawsFirst))
 		} else {
 			run = &target.Run{Key: l.key}
 		}

@@ -69,7 +69,7 @@ func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error
 			data += res.Blocks[j].DataEnd.Sub(res.Blocks[j].DataStart)
 		}
 		if i == 0 {
-			r.ArrivalsDigest.Value = fmt.Sprintf("%016x", res.ArrivalsDigest)
+			r.ArrivalsDigest.Value = hex(res.ArrivalsDigest)
 		}
 	}
 	r.DrawsDigest = r.Policies[0].DrawsDigest
@@ -96,7 +96,7 @@ func (p *Plan) simPolicy(i int, stop func() bool) (results.Policy, *sim.Result, 
 		return results.Policy{}, nil, fmt.Errorf("policy %s: %w", np.Name, err)
 	}
 	rp := results.NewPolicy(np.Name, np.Spec, res.Ledger, &res.Burn)
-	rp.DrawsDigest.Value = fmt.Sprintf("%016x", res.DrawsDigest)
+	rp.DrawsDigest.Value = hex(res.DrawsDigest)
 	before := results.State{
 		Tokens:       results.Absent("recorded at the end of blocks only"),
 		HedgeDelayNS: results.Absent("recorded at the end of blocks only"),

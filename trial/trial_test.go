@@ -1,0 +1,247 @@
+package trial
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"latencylab/engine"
+	"latencylab/histo"
+	"latencylab/ledger"
+	"latencylab/policy"
+	"latencylab/results"
+	"latencylab/service"
+	"latencylab/target"
+	"latencylab/workloads"
+)
+
+// childEnv makes this test binary the embedded target.
+const childEnv = "LATENCYLAB_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		if err := target.RunChild(os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func parseService(t *testing.T, text string) *service.Spec {
+	t.Helper()
+	s, err := workloads.ParseService("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func plan(t *testing.T, w *workloads.Workload, virtual bool) *Plan {
+	t.Helper()
+	p, err := NewPlan(w, Choices{Virtual: virtual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// oracle is what an infinitely fast client and a service without queue must
+// show for the first n calls of a plain policy, from the keys alone.
+func oracle(sp *service.Spec, seed, n uint64) *histo.Histogram {
+	h := histo.New()
+	for call := range n {
+		drawn, _ := sp.Draw(seed, 0, call, 1)
+		h.Record(int64(drawn))
+	}
+	return h
+}
+
+// TestSimEqualsTheDraws: with neither queue nor policy, the response times in
+// virtual time are the drawn service times, to the nanosecond.
+func TestSimEqualsTheDraws(t *testing.T) {
+	w := workload(t, "plain")
+	w.Service, w.Requests, w.WarmupGiven = parseService(t, "time: lognormal(20ms,0.7)\nslow: {share: 2%, time: constant(1s), by: request}\n"), 5000, true
+	r, err := Sim(plan(t, w, true), time.Time{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := oracle(w.Service, w.Seed, 5000)
+	got := r.Policies[0].Response
+	if got.Count != 5000 || int64(got.Exact.Min) != want.Min() || got.Exact.Max != want.Max() || got.Exact.Sum != want.Sum() || got.HDR != want.Encode() {
+		t.Errorf("response is %+v, the draws have min %d, max %d, sum %d", *got.Exact, want.Min(), want.Max(), want.Sum())
+	}
+	if !r.Verdict.Valid || r.Driver != results.Virtual {
+		t.Errorf("verdict %v, driver %s", r.Verdict.Valid, r.Driver)
+	}
+}
+
+// TestSimInterrupted: what was simulated by then is the result.
+func TestSimInterrupted(t *testing.T) {
+	w := workload(t, "plain", "hedge=10ms")
+	w.Service = parseService(t, "time: constant(5ms)\n")
+	stop := make(chan struct{})
+	close(stop)
+	r, err := Sim(plan(t, w, true), time.Time{}, stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Interrupted || len(r.Policies) != 1 || r.NoComparison != "" && len(r.Comparisons) > 0 {
+		t.Errorf("interrupted %v with %d policies", r.Interrupted, len(r.Policies))
+	}
+}
+
+// TestEmbeddedTargetAgreesWithTheOracle: over sockets every call takes at least
+// what was drawn for it, prediction and oracle are the same, and both ledgers
+// agree on every attempt.
+func TestEmbeddedTargetAgreesWithTheOracle(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childEnv, "1")
+	w := workload(t, "plain")
+	w.Service, w.Requests, w.WarmupGiven, w.Within = parseService(t, "replicas: 3\ntime: uniform(1ms,20ms)\n"), 300, true, []time.Duration{15 * ms}
+	p := plan(t, w, false)
+	var log bytes.Buffer
+	blocks := 0
+	s := &Setup{CallHeaders: "auto", Child: []string{exe}, Log: &log, Observer: Observer{
+		Block: func(n, of int, name string, b workloads.Block) { blocks++ },
+	}}
+	if err := s.Check(p); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Real(t.Context(), p, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := oracle(w.Service, w.Seed, 300), &r.Policies[0]
+	if got.Calls.OK != 300 || got.Attempts.Sent != 300 {
+		t.Fatalf("%d of 300 calls ok, %d attempts", got.Calls.OK, got.Attempts.Sent)
+	}
+	if got.Response.Exact.Min < want.Min() || got.Response.Exact.Sum < want.Sum() {
+		t.Errorf("responses of at least %d, %d in sum, are faster than the draws: %d, %d", got.Response.Exact.Min, got.Response.Exact.Sum, want.Min(), want.Sum())
+	}
+	if got.Predicted == nil || got.Predicted.Response.HDR != want.Encode() {
+		t.Error("the prediction is not that of the draws")
+	}
+	if r.Target == nil || len(r.Target.Reconciliation) != 1 || !r.Target.Reconciliation[0].Holds {
+		t.Errorf("ledgers do not agree: %+v (%s)", r.Target, r.NoTarget)
+	}
+	// Both sides add up the same draws of the same keys.
+	predicted, err := p.simulate(0, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := hex(predicted.DrawsDigest); got.DrawsDigest.Value != d {
+		t.Errorf("draws_digest is %q, want %q", got.DrawsDigest.Value, d)
+	}
+	if r.ArrivalsDigest.Value != hex(predicted.ArrivalsDigest) {
+		t.Errorf("arrivals_digest is %q, want %q", r.ArrivalsDigest.Value, hex(predicted.ArrivalsDigest))
+	}
+	if !r.BestCase || blocks != 1 || len(got.Blocks) != 1 {
+		t.Errorf("best case %v, %d blocks begun, %d recorded", r.BestCase, blocks, len(got.Blocks))
+	}
+	if n := logged(t, &log); n != 300 {
+		t.Errorf("%d calls in the interval log, want 300", n)
+	}
+}
+
+// logged counts the values in a histogram log.
+func logged(t *testing.T, r io.Reader) (n uint64) {
+	t.Helper()
+	log := histo.NewLogReader(r, "log")
+	for {
+		iv, err := log.Next()
+		if err == io.EOF {
+			return n
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += iv.Values.Count()
+	}
+}
+
+// TestServerSeesTheAttemptsAndNothingElse: a server that is not ours is asked
+// nothing but what is reported, and no header of ours reaches it.
+func TestServerSeesTheAttemptsAndNothingElse(t *testing.T) {
+	seen := make(chan string, 1000)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Method + " " + r.URL.RequestURI() + " " + r.Host + r.Header.Get("Latencylab-Run")
+	}))
+	defer s.Close()
+	site, err := ParseSite(s.URL+"/a?b", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := workload(t, "plain")
+	w.Rate, w.Requests, w.Connections = 0, 50, 3
+	p := plan(t, w, false)
+	setup := &Setup{Site: site, CallHeaders: "auto"}
+	if err := setup.Check(p); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Real(t.Context(), p, setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sent := int(r.Policies[0].Attempts.Sent); sent != 50 || len(seen) != sent {
+		t.Errorf("%d attempts reported, the server saw %d, want 50", sent, len(seen))
+	}
+	want := "GET /a?b " + s.Listener.Addr().(*net.TCPAddr).String()
+	for len(seen) > 0 {
+		if got := <-seen; got != want {
+			t.Fatalf("the server saw %q, want %q", got, want)
+		}
+	}
+	if r.Target != nil || r.TargetSeed != nil || r.Mode != results.Closed {
+		t.Errorf("target %v, mode %s", r.Target, r.Mode)
+	}
+}
+
+// TestLogErrorDoesNotEndTheMeasurement: a full disk costs the log alone.
+func TestLogErrorDoesNotEndTheMeasurement(t *testing.T) {
+	l := newIntervalLog(brokenWriter{}, time.Unix(0, 0))
+	iv := &engine.Interval{OK: histo.New()}
+	l.write("a", 0, iv)
+	l.write("a", 0, iv)
+	if l.err == nil {
+		t.Error("the error of the first write is forgotten")
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+// TestUnreached: only when every attempt failed before its connection stood was
+// nothing measured.
+func TestUnreached(t *testing.T) {
+	at := func(phase policy.Phase, ok uint64) *results.Run {
+		l := ledger.New(nil)
+		l.Attempts.OK = ok
+		l.AddError(ledger.ErrorKey{Class: ledger.ClassRefused, Phase: phase}, "x refused")
+		return &results.Run{Policies: []results.Policy{results.NewPolicy("p", "plain", l, nil)}}
+	}
+	for _, c := range []struct {
+		why  string
+		run  *results.Run
+		want bool
+	}{
+		{"all refused", at(policy.PhaseConnect, 0), true},
+		{"one answered", at(policy.PhaseConnect, 1), false},
+		{"failed after the connection stood", at(policy.PhaseFirstByte, 0), false},
+		{"nothing was sent at all", &results.Run{Policies: []results.Policy{results.NewPolicy("p", "plain", ledger.New(nil), nil)}}, false},
+	} {
+		sample, ok := Unreached(c.run)
+		if ok != c.want || ok && sample != "refused: x refused" {
+			t.Errorf("%s: %v with sample %q, want %v", c.why, ok, sample, c.want)
+		}
+	}
+}
