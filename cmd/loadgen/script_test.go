@@ -22,7 +22,6 @@ import (
 
 	"latencylab/results"
 	"latencylab/target"
-	"latencylab/workloads"
 )
 
 func TestMain(m *testing.M) {
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 //	serve VAR            a plain server that answers 200; VAR becomes its URL
 //	serve VAR silent     one that accepts and never answers
 //	serve VAR dying      one that answers 20 requests and then closes everything
-//	serve VAR FILE       a target of the service in FILE
+//	serve VAR FILE       a target of the service in FILE; VAR2, … are its other replicas
 //	refuse VAR           the URL of an address at which nobody listens
 //	codes N,… COMMAND…   COMMAND ends with one of these exit codes; a busy machine
 //	                     may make a run in open loop invalid (3)
@@ -74,12 +73,15 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	case "dying":
 		ts.Setenv(args[0], dyingServer(ts))
 	default:
-		spec, err := workloads.LoadService(ts.MkAbs(how))
+		spec, err := os.ReadFile(ts.MkAbs(how))
 		ts.Check(err)
-		tg, err := target.Start(target.Config{Service: spec, Seed: 1})
+		// The program itself, as in a run: a process of its own.
+		self, err := exec.LookPath("loadgen")
 		ts.Check(err)
-		ts.Defer(tg.Stop)
-		for i, a := range tg.Replicas() {
+		tg, err := target.StartChild(self, []string{childCommand}, target.ChildConfig{Service: string(spec), Seed: 1, Threads: 1})
+		ts.Check(err)
+		ts.Defer(func() { tg.Close() })
+		for i, a := range tg.Replicas {
 			name := args[0]
 			if i > 0 {
 				name = fmt.Sprintf("%s%d", args[0], i+1)
