@@ -166,6 +166,7 @@ func TestPolicyAgainstItself(t *testing.T) {
 func TestCoverageOfIntervals(t *testing.T) {
 	const trials, blocks, calls = 100, 6, 1800
 	w := world{calls: calls, slow: 0.02, hedge: 58 * time.Millisecond}
+	l := ledger.New([]time.Duration{objective, time.Second})
 	var share, p50, p99, given int
 	holds := func(low, high Figure, x float64) int {
 		if low.Value <= x && x <= high.Value {
@@ -177,11 +178,12 @@ func TestCoverageOfIntervals(t *testing.T) {
 		var p [2]Policy
 		for i := range p {
 			for k := range blocks {
-				l := w.block((n*2+i)*blocks + k)
+				l.Reset()
+				w.fill(l, (n*2+i)*blocks+k)
 				p[i].Blocks = append(p[i].Blocks, NewBlock(BlockInput{Length: time.Second, Ledger: l}))
 			}
 		}
-		c := Compare(&p[0], &p[1], CompareOptions{Within: objective, Seed: uint64(n), Resamples: 400})
+		c := Compare(&p[0], &p[1], CompareOptions{Within: objective, Seed: uint64(n), Resamples: 200})
 		share += holds(c.OKWithin.Low, c.OKWithin.High, 0)
 		p50 += holds(c.P50.Low, c.P50.High, 1)
 		if c.P99.Low.Present {
