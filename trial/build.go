@@ -180,7 +180,22 @@ func finish(r *results.Run) {
 	} else if len(r.Policies) > 1 {
 		r.NoComparison = "the run was interrupted"
 	}
+	judge(r)
+}
+
+// judge fills in the verdict. Where there is no objective, or nothing to
+// compare, an open loop is run for its p50 and p99: they count as used. Ledgers
+// that disagree make the Run invalid.
+func judge(r *results.Run) {
 	r.Verdict = results.Judge(r)
+	headline := r.Mode == results.Open && (len(r.Policies) == 1 || len(r.Requested.WithinNS) == 0)
+	for i := range r.Verdict.Claims {
+		c := &r.Verdict.Claims[i]
+		if name := c.Policy + ".response."; headline && (c.Figure == name+"p50" || c.Figure == name+"p99") {
+			c.Used = true
+		}
+	}
+	r.Verdict.Valid = !r.Verdict.GeneratorInvalid()
 	if r.Target == nil {
 		return
 	}
@@ -216,25 +231,6 @@ func Unreached(r *results.Run) (sample string, ok bool) {
 		}
 	}
 	return sample, sample != ""
-}
-
-// Spoiled says that the generator spoiled a figure that the objective or a
-// comparison rests on, or p50 or p99 of the only policy of an open loop.
-func Spoiled(r *results.Run) bool {
-	if !r.Verdict.Valid {
-		return true
-	}
-	if len(r.Policies) != 1 || r.Mode != results.Open {
-		return false
-	}
-	name := r.Policies[0].Name
-	for i := range r.Verdict.Claims {
-		c := &r.Verdict.Claims[i]
-		if !c.Valid && c.Generator && (c.Figure == name+".response.p50" || c.Figure == name+".response.p99") {
-			return true
-		}
-	}
-	return false
 }
 
 // hex writes a digest as 16 hexadecimal digits.

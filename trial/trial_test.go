@@ -245,3 +245,44 @@ func TestUnreached(t *testing.T) {
 		}
 	}
 }
+
+// TestJudge: what a Run is used for decides on its verdict.
+func TestJudge(t *testing.T) {
+	late := func(names ...string) *results.Run {
+		r := &results.Run{Mode: results.Open, Driver: results.Sockets}
+		for _, n := range names {
+			l := ledger.New(nil)
+			for range 1000 {
+				l.Calls.Scheduled++
+				l.CallOK(5 * ms)
+				l.Lag.Record(int64(50 * ms))
+			}
+			r.Policies = append(r.Policies, results.NewPolicy(n, "plain", l, nil))
+		}
+		return r
+	}
+	for _, c := range []struct {
+		why    string
+		run    *results.Run
+		change func(*results.Run)
+		valid  bool
+	}{
+		{"the only policy of an open loop was driven late", late("a"), func(*results.Run) {}, false},
+		{"in closed loop nothing is late", late("a"), func(r *results.Run) { r.Mode = results.Closed }, true},
+		{"two policies without an objective", late("a", "b"), func(*results.Run) {}, false},
+		{"ledgers that agree", late("a"), func(r *results.Run) {
+			r.Mode = results.Closed
+			r.Target = &results.Target{Reconciliation: []results.Reconciliation{{Policy: "a", Holds: true}}}
+		}, true},
+		{"ledgers that disagree", late("a"), func(r *results.Run) {
+			r.Mode = results.Closed
+			r.Target = &results.Target{Reconciliation: []results.Reconciliation{{Policy: "a"}}}
+		}, false},
+	} {
+		c.change(c.run)
+		judge(c.run)
+		if c.run.Verdict.Valid != c.valid {
+			t.Errorf("%s: valid is %v, want %v", c.why, c.run.Verdict.Valid, c.valid)
+		}
+	}
+}

@@ -234,7 +234,7 @@ func codeOf(r *results.Run) int {
 	switch {
 	case r.Interrupted:
 		return exitInterrupted
-	case trial.Spoiled(r):
+	case !r.Verdict.Valid:
 		return exitInvalid
 	}
 	return 0
