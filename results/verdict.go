@@ -165,8 +165,13 @@ func tailOf(d *Dist, k *quantile) (time.Duration, string) {
 	return time.Duration(d.Max.Value), "max"
 }
 
-// uses says whether a comparison gives an interval for the percentile.
+// uses says whether a comparison gives an interval for the percentile. An open
+// loop without anything to compare, or without an objective, is run for its p50
+// and p99.
 func (r *Run) uses(p *Policy, k *quantile) bool {
+	if r.Mode == Open && (len(r.Policies) == 1 || len(r.Requested.WithinNS) == 0) && (k.name == "p50" || k.name == "p99") {
+		return true
+	}
 	for i := range r.Comparisons {
 		c := &r.Comparisons[i]
 		if c.Base != p.Name && c.Other != p.Name {

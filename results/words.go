@@ -115,7 +115,7 @@ func (r *Run) targetLines() []string {
 func (r *Run) verdictLines() []string {
 	head := "verdict: valid"
 	if !r.Verdict.Valid {
-		head = "verdict: NOT VALID, the generator spoiled figures that the objective or a comparison uses"
+		head = "verdict: NOT VALID, the generator spoiled figures that the result rests on"
 	}
 	lines := []string{head}
 	type group struct{ policy, reason string }

@@ -183,19 +183,9 @@ func finish(r *results.Run) {
 	judge(r)
 }
 
-// judge fills in the verdict. Where there is no objective, or nothing to
-// compare, an open loop is run for its p50 and p99: they count as used. Ledgers
-// that disagree make the Run invalid.
+// judge fills in the verdict. Ledgers that disagree make the Run invalid.
 func judge(r *results.Run) {
 	r.Verdict = results.Judge(r)
-	headline := r.Mode == results.Open && (len(r.Policies) == 1 || len(r.Requested.WithinNS) == 0)
-	for i := range r.Verdict.Claims {
-		c := &r.Verdict.Claims[i]
-		if name := c.Policy + ".response."; headline && (c.Figure == name+"p50" || c.Figure == name+"p99") {
-			c.Used = true
-		}
-	}
-	r.Verdict.Valid = !r.Verdict.GeneratorInvalid()
 	if r.Target == nil {
 		return
 	}
