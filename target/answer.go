@@ -16,7 +16,7 @@ const (
 	phase     = 64       // bytes after which the body of http1.AppendResponse repeats
 	flushSize = 1 << 20  // bytes written to one connection in a turn
 	keepBuf   = 1 << 10  // buffers in reserve
-	maxBuf    = 96 << 10 // largest buffer that is kept in reserve
+	maxBuf    = 4 << 10  // largest buffer that is kept in reserve
 )
 
 // outbox holds what a loop writes answers with.

@@ -18,6 +18,10 @@ const none = ^uint32(0)
 // listenerBit tells the poller's tokens of listeners from those of connections.
 const listenerBit = 1 << 63
 
+// readSize is what a loop reads at once. A caller that sends requests ahead can
+// make the target keep that much for it, beside one line of a head.
+const readSize = 16 << 10
+
 // retryAccept is how long a listener waits after accept has failed, for want of
 // file descriptors or memory.
 const retryAccept = 100 * time.Millisecond
@@ -80,7 +84,7 @@ func newLoop(t *Target, cfg *Config) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{
-		target: t, poll: p, events: engine.NewEvents(512), rx: engine.NewReceiver(64 << 10),
+		target: t, poll: p, events: engine.NewEvents(512), rx: engine.NewReceiver(readSize),
 		patience: cfg.Idle, maxConns: int64(cfg.MaxConnections),
 		mail: make(chan func(), 1), done: make(chan struct{}),
 	}

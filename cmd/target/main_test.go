@@ -81,10 +81,14 @@ func TestHelpAndVersion(t *testing.T) {
 			t.Errorf("help line of %d characters: %s", len(line), line)
 		}
 	}
+	doc, err := os.ReadFile("../../docs/target.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := newOptions()
 	o.flags.VisitAll(func(f *pflag.Flag) {
-		if !strings.Contains(help, "--"+f.Name) {
-			t.Errorf("help does not say --%s", f.Name)
+		if !strings.Contains(help, "--"+f.Name) || !strings.Contains(string(doc), "--"+f.Name) {
+			t.Errorf("--%s is missing in the help or in docs/target.md", f.Name)
 		}
 	})
 	stdout.Reset()

@@ -40,9 +40,9 @@ func newOptions() *options {
 	f.IntVar(&o.cfg.AdminPort, "admin-port", 0, "")
 	f.IntVarP(&o.cfg.Threads, "threads", "t", 1, "")
 	f.BoolVar(&o.cfg.Baseline, "baseline", false, "")
-	o.service("replicas", count(1), func(s *service.Spec, n int) { s.Replicas = n })
-	o.service("slots", count(1), func(s *service.Spec, n int) { s.Slots = n })
-	o.service("queue", queue, func(s *service.Spec, n int) { s.Queue = n })
+	serviceFlag(o, "replicas", count(1), func(s *service.Spec, n int) { s.Replicas = n })
+	serviceFlag(o, "slots", count(1), func(s *service.Spec, n int) { s.Slots = n })
+	serviceFlag(o, "queue", queue, func(s *service.Spec, n int) { s.Queue = n })
 	serviceFlag(o, "time", service.ParseDist, func(s *service.Spec, d service.Dist) { s.Time = d })
 	serviceFlag(o, "slow", slow, func(s *service.Spec, w service.Slow) { s.Slow = w })
 	serviceFlag(o, "status", statusShare, func(s *service.Spec, w service.StatusShare) { s.Status = append(s.Status, w) })
@@ -50,11 +50,6 @@ func newOptions() *options {
 	serviceFlag(o, "cancel", cancel, func(s *service.Spec, c service.Cancel) { s.Cancel = c })
 	serviceFlag(o, "body", units.ParseSize, func(s *service.Spec, n int64) { s.Body = int(n) })
 	return o
-}
-
-// service is serviceFlag for whole numbers.
-func (o *options) service(name string, read func(string) (int, error), set func(*service.Spec, int)) {
-	serviceFlag(o, name, read, set)
 }
 
 // serviceFlag adds a flag that changes the service.
