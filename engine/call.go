@@ -129,12 +129,12 @@ func (l *loop) launch(c *call, a *policy.Action) bool {
 		l.send(cn, c, a.Slot, now, now)
 		return true
 	}
-	if a.Kind == policy.Hedged && !l.room(a.Replica) {
+	if a.Kind == policy.Hedged && p.dialing <= p.wait.live && !l.room(a.Replica) {
 		s.state = slotFree
 		l.ln.book[c.burn].Refused[policy.RuleConnections]++
 		return false
 	}
-	p.wait.push(waiter{call: c, id: c.id, at: now, attempt: a.Attempt, slot: a.Slot})
+	l.enqueue(a.Replica, waiter{call: c, id: c.id, at: now, attempt: a.Attempt, slot: a.Slot})
 	l.dialMore(a.Replica)
 	return true
 }
@@ -176,6 +176,7 @@ func (l *loop) cancel(c *call, slot uint8, timedOut, expired bool, done clock.Ti
 	endpoint := cn.endpoint
 	l.closeConn(cn, l.ln.policy.Cancel == policy.CancelReset)
 	b.Connections.ClosedByCancel++
+	l.dialWaiting()
 	if l.ln.open < l.ln.ceiling && !l.finished && l.ln.pools[endpoint].dialing < maxDialing {
 		l.dial(endpoint)
 	}
@@ -183,12 +184,11 @@ func (l *loop) cancel(c *call, slot uint8, timedOut, expired bool, done clock.Ti
 
 // cancelWaiting ends an attempt that has no connection yet.
 func (l *loop) cancelWaiting(a *attempt, b *ledger.Ledger, timedOut bool, class ledger.Class) {
-	p := &l.ln.pools[a.target]
-	p.wait.live--
 	kind, endpoint := a.kind, a.target
+	l.unwait(endpoint)
 	*a = attempt{}
 	phase := policy.PhaseAcquire
-	if p.dialing > 0 {
+	if l.ln.pools[endpoint].dialing > 0 {
 		phase = policy.PhaseConnect
 		b.Sent(kind)
 		if timedOut {
@@ -229,73 +229,79 @@ func (cn *conn) phase() policy.Phase {
 	return policy.PhaseFirstByte
 }
 
-// answer passes on the end of an attempt, in its turn.
+// answer passes on the end of an attempt, in its turn. The connection is free
+// before the call is told, for its next attempt; others that wait get it after,
+// when what the call no longer wants has stopped waiting.
 func (l *loop) answer(e *completion) {
-	cn := e.cn
+	cn, endpoint := e.cn, e.cn.endpoint
 	c, slot := cn.call, cn.slot
-	cn.in = nil
-	if cn.out != nil { // answered before the request was written whole
-		cn.out, cn.closing = nil, true
-	}
-	reuse := !cn.closing && cn.resp.Reuse() && !l.ln.template.Close()
-	status, hint := uint16(cn.resp.Status()), time.Duration(0)
-	sent, first := cn.sent, cn.first
-	phase := cn.phase()
+	r := reply{completion: e, phase: cn.phase(), sent: cn.sent, first: cn.first, status: uint16(cn.resp.Status())}
+	e.coalesced = e.coalesced || cn.closing
+	early := cn.out != nil // answered before the request was written whole
+	reuse := !early && !cn.closing && cn.resp.Reuse() && !l.ln.template.Close()
 	if cn.resp.Target() {
 		l.ln.target = true
 	}
 	wire := cn.resp.WireBytes()
-	if e.fault == ledger.ClassNone && status >= 400 {
-		if after, ok := cn.resp.RetryAfter(); ok {
-			hint = after.Wait(l.wall)
-		}
+	if after, ok := cn.resp.RetryAfter(); ok && r.status >= 400 {
+		r.hint = after.Wait(l.wall)
 	}
-	endpoint, closing := cn.endpoint, cn.closing
-	cn.call = nil
+	cn.call, cn.in, cn.out = nil, nil, nil
 	if reuse {
-		l.give(cn)
+		l.pushIdle(cn)
 	} else {
 		l.release(cn, false)
-		l.dialMore(endpoint)
 	}
-	if c == nil {
-		return // cancelled in the same turn
+	if c != nil { // else it was cancelled, in this turn or before
+		l.ln.book[c.burn].BytesIn += wire
+		l.tell(c, slot, endpoint, &r)
 	}
-	a := &c.slots[slot]
-	kind := a.kind
-	*a = attempt{}
-	b := l.ln.book[c.burn]
-	b.BytesIn += wire
-	if e.fault != ledger.ClassNone {
-		l.fail(c, b, slot, kind, endpoint, ledger.ErrorKey{Class: e.fault, Phase: phase}, e.err)
+	l.serve(endpoint)
+}
+
+// reply is what the end of an attempt says of it.
+type reply struct {
+	*completion
+	phase       policy.Phase
+	sent, first clock.Time
+	status      uint16
+	hint        time.Duration
+}
+
+// tell records how an attempt ended and passes it to the policy.
+func (l *loop) tell(c *call, slot uint8, endpoint uint16, r *reply) {
+	kind, b := c.slots[slot].kind, l.ln.book[c.burn]
+	c.slots[slot] = attempt{}
+	if r.fault != ledger.ClassNone {
+		l.fail(c, b, slot, kind, endpoint, ledger.ErrorKey{Class: r.fault, Phase: r.phase}, r.err)
 		return
 	}
-	l.stamps(b, e, sent, first, closing)
-	disposition := l.ln.policy.Classify(status)
-	act := c.k.Reply(slot, policy.Result{Disposition: disposition, Phase: policy.PhaseBody, Status: status, Hint: hint}, l.policyTime(l.now))
-	service := e.at.Sub(sent)
+	l.stamps(b, r)
+	disposition := l.ln.policy.Classify(r.status)
+	act := c.k.Reply(slot, policy.Result{Disposition: disposition, Phase: policy.PhaseBody, Status: r.status, Hint: r.hint}, l.policyTime(l.now))
+	service := r.at.Sub(r.sent)
 	if disposition == policy.DispOK {
 		b.AttemptWon(kind, service)
 	} else {
 		b.AttemptAnswered(kind, service)
-		l.count(b, ledger.ErrorKey{Class: ledger.ClassStatus, Phase: policy.PhaseBody, Status: status}, nil, endpoint)
+		l.count(b, ledger.ErrorKey{Class: ledger.ClassStatus, Phase: policy.PhaseBody, Status: r.status}, nil, endpoint)
 	}
-	l.apply(c, act, e.at)
+	l.apply(c, act, r.at)
 }
 
 // stamps records what the instants of a complete answer say.
-func (l *loop) stamps(b *ledger.Ledger, e *completion, sent, first clock.Time, closing bool) {
-	if e.coalesced || closing {
+func (l *loop) stamps(b *ledger.Ledger, r *reply) {
+	if r.coalesced {
 		b.Coalesced++
 	}
-	if e.stamped {
-		b.ReadDelay.Record(int64(l.read.Sub(e.at)))
+	if r.stamped {
+		b.ReadDelay.Record(int64(l.read.Sub(r.at)))
 	} else {
 		b.Unstamped++
 	}
-	if first != 0 {
-		b.FirstByte.Record(int64(first.Sub(sent)))
-		b.Body.Record(int64(e.at.Sub(first)))
+	if r.first != 0 {
+		b.FirstByte.Record(int64(r.first.Sub(r.sent)))
+		b.Body.Record(int64(r.at.Sub(r.first)))
 	}
 }
 
@@ -303,7 +309,7 @@ func (l *loop) stamps(b *ledger.Ledger, e *completion, sent, first clock.Time, c
 func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err error) {
 	c, slot, endpoint := cn.call, cn.slot, cn.endpoint
 	l.closeConn(cn, false)
-	l.dialMore(endpoint)
+	l.dialWaiting()
 	kind := c.slots[slot].kind
 	c.slots[slot] = attempt{}
 	l.fail(c, l.ln.book[c.burn], slot, kind, endpoint, ledger.ErrorKey{Class: class, Phase: phase}, err)
@@ -311,9 +317,9 @@ func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err erro
 
 // dialFailed ends the attempt that waits longest for the replica.
 func (l *loop) dialFailed(endpoint uint16, err error) {
-	p := &l.ln.pools[endpoint]
 	key := ledger.ErrorKey{Class: classOf(err, ledger.ClassOther), Phase: policy.PhaseConnect}
-	w, ok := p.wait.pop()
+	w, ok := l.dequeue(endpoint)
+	l.dialWaiting()
 	if !ok {
 		l.count(l.ln.book[l.phase()], key, err, endpoint)
 		return
@@ -323,7 +329,6 @@ func (l *loop) dialFailed(endpoint uint16, err error) {
 	c.slots[w.slot] = attempt{}
 	b := l.ln.book[c.burn]
 	b.Sent(kind)
-	l.dialMore(endpoint)
 	l.fail(c, b, w.slot, kind, endpoint, key, err)
 }
 
@@ -399,9 +404,8 @@ func (l *loop) giveUp(c *call, now clock.Time) {
 		kind := a.kind
 		switch a.state {
 		case slotWaiting:
-			p := &l.ln.pools[a.target]
-			p.wait.live--
-			if p.dialing > 0 {
+			l.unwait(a.target)
+			if l.ln.pools[a.target].dialing > 0 {
 				b.Sent(kind)
 				b.AttemptAbandoned(kind)
 			}

@@ -13,7 +13,7 @@ import (
 
 // maxDialing bounds the handshakes of one pool that are under way at once: a
 // listener's queue holds a few hundred, and what overflows it waits a second.
-const maxDialing = 128
+const maxDialing = 64
 
 type connState uint8
 
@@ -51,6 +51,7 @@ type conn struct {
 // pool is the connections of one lane to one replica.
 type pool struct {
 	head, tail uint32 // idle list, last used first: index plus 1
+	open       int    // connections, those being dialled too
 	dialing    int
 	wait       waiters
 }
@@ -107,10 +108,13 @@ func (l *loop) pushIdle(cn *conn) {
 		p.tail = cn.index + 1
 	}
 	p.head = cn.index + 1
+	l.lanes[cn.lane].idle++
 }
 
 func (l *loop) unlink(cn *conn) {
-	p := &l.lanes[cn.lane].pools[cn.endpoint]
+	ln := &l.lanes[cn.lane]
+	p := &ln.pools[cn.endpoint]
+	ln.idle--
 	if cn.prev != 0 {
 		l.conns.at(cn.prev - 1).next = cn.next
 	} else {
@@ -143,6 +147,7 @@ func (l *loop) dial(endpoint uint16) {
 		*cn = conn{index: cn.index, gen: cn.gen, fd: int32(fd), endpoint: endpoint, lane: uint8(l.run.lane), state: connDialing, sent: clock.Now()}
 		if err = l.poll.Add(fd, cn.token()); err == nil {
 			l.ln.open++
+			p.open++
 			p.dialing++
 			return
 		}
@@ -164,14 +169,89 @@ func (l *loop) dialMore(endpoint uint16) {
 	}
 }
 
+// dialWaiting begins connections for the attempts that wait, whichever replica
+// they wait for. It begins with another one each time.
+func (l *loop) dialWaiting() {
+	ln := l.ln
+	if ln.waiting == 0 || ln.open >= ln.ceiling && ln.idle == 0 {
+		return
+	}
+	for i := range ln.pools {
+		l.dialMore(uint16((ln.turn + i) % len(ln.pools)))
+	}
+	ln.turn = (ln.turn + 1) % len(ln.pools)
+}
+
+// serve gives the idle connections of a replica to the attempts that wait
+// longest, and has connections dialled for those that are left.
+func (l *loop) serve(endpoint uint16) {
+	ln := l.ln
+	if ln.waiting == 0 {
+		return
+	}
+	p := &ln.pools[endpoint]
+	for p.head != 0 && p.wait.live > 0 {
+		cn := l.conns.at(p.head - 1)
+		if cn.carried && ln.open >= ln.ceiling && l.starved() {
+			l.closeConn(cn, false) // dialWaiting begins with the starved one
+			break
+		}
+		w, ok := l.dequeue(endpoint)
+		if !ok {
+			break
+		}
+		l.unlink(cn)
+		l.send(cn, w.call, w.slot, w.at, clock.Now())
+	}
+	l.dialWaiting()
+}
+
+// starved says whether attempts wait for a replica without any connection: at
+// the ceiling they would wait for as long as others are busy. It makes the next
+// dialWaiting begin there.
+func (l *loop) starved() bool {
+	ln := l.ln
+	for i := range ln.pools {
+		e := (ln.turn + i) % len(ln.pools)
+		if p := &ln.pools[e]; p.open == 0 && p.wait.live > 0 {
+			ln.turn = e
+			return true
+		}
+	}
+	return false
+}
+
+// enqueue makes an attempt wait for a connection to the replica.
+func (l *loop) enqueue(endpoint uint16, w waiter) {
+	l.ln.pools[endpoint].wait.push(w)
+	l.ln.waiting++
+}
+
+// dequeue takes the attempt that waits longest for the replica.
+func (l *loop) dequeue(endpoint uint16) (w waiter, ok bool) {
+	if w, ok = l.ln.pools[endpoint].wait.pop(); ok {
+		l.ln.waiting--
+	}
+	return w, ok
+}
+
+// unwait says that an attempt that waited for the replica has ended.
+func (l *loop) unwait(endpoint uint16) {
+	l.ln.pools[endpoint].wait.live--
+	l.ln.waiting--
+}
+
 // room says whether the lane may open a further connection; at the ceiling the
 // longest idle connection to another replica makes room.
 func (l *loop) room(endpoint uint16) bool {
 	if l.ln.open < l.ln.ceiling {
 		return true
 	}
+	if l.ln.idle == 0 {
+		return false
+	}
 	for i := range l.ln.pools {
-		if p := &l.ln.pools[i]; i != int(endpoint) && p.tail != 0 {
+		if p := &l.ln.pools[i]; i != int(endpoint) && p.tail != 0 && p.wait.live == 0 {
 			l.closeConn(l.conns.at(p.tail-1), false)
 			return true
 		}
@@ -236,34 +316,21 @@ func (l *loop) connected(cn *conn) {
 		}
 		return
 	}
+	l.pushIdle(cn)
 	b := ln.book[l.phase()]
 	b.Connections.Opened++
 	b.Connect.Record(int64(l.polled.Sub(cn.sent)))
-	if ln != l.ln {
-		l.pushIdle(cn) // its own lane's block has ended meanwhile
-		return
+	if ln == l.ln { // else its own lane's block has ended meanwhile
+		l.serve(cn.endpoint)
 	}
-	l.give(cn)
 }
 
 // phase is the book that events without a call of their own are written in.
 func (l *loop) phase() int {
-	if l.polled < l.run.dataStart {
+	if l.polled < l.run.dataStart && l.run.block.Burn > 0 {
 		return 1
 	}
 	return 0
-}
-
-// give hands a connection to the attempt that waits longest, or keeps it idle.
-func (l *loop) give(cn *conn) {
-	p := &l.ln.pools[cn.endpoint]
-	if p.wait.live > 0 {
-		if w, ok := p.wait.pop(); ok {
-			l.send(cn, w.call, w.slot, w.at, clock.Now())
-			return
-		}
-	}
-	l.pushIdle(cn)
 }
 
 // closeConn closes a connection in any state but free and dialling; it tells no call.
@@ -279,7 +346,9 @@ func (l *loop) closeConn(cn *conn, reset bool) {
 
 func (l *loop) release(cn *conn, reset bool) {
 	Close(int(cn.fd), reset)
-	l.lanes[cn.lane].open--
+	ln := &l.lanes[cn.lane]
+	ln.open--
+	ln.pools[cn.endpoint].open--
 	cn.state, cn.call, cn.in, cn.out = connFree, nil, nil, nil
 	cn.gen++
 	l.conns.put(cn)
@@ -471,8 +540,7 @@ func (l *loop) readFailed(cn *conn, e syscall.Errno) {
 // finishConn queues the end of what the connection carried.
 func (l *loop) finishConn(cn *conn, e completion, stamp int64) {
 	if cn.state == connDraining {
-		l.drained(cn)
-		return
+		l.ln.draining--
 	}
 	cn.state = connAnswered
 	e.cn, e.stamp = cn, stamp
@@ -501,19 +569,6 @@ func (l *loop) order() {
 	if !sorted {
 		slices.SortStableFunc(l.done, func(a, b completion) int { return cmp.Compare(a.at, b.at) })
 	}
-}
-
-// drained ends a cancelled attempt whose answer was let in.
-func (l *loop) drained(cn *conn) {
-	ln := &l.lanes[cn.lane]
-	ln.draining--
-	cn.state = connAnswered
-	cn.in, cn.out = nil, nil
-	if cn.closing || !cn.resp.Reuse() || ln.template.Close() || ln != l.ln {
-		l.release(cn, false)
-		return
-	}
-	l.give(cn)
 }
 
 var faultClasses = map[http1.Fault]ledger.Class{

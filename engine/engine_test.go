@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,15 +129,15 @@ func TestHedgePrefersAnotherReplica(t *testing.T) {
 
 // TestCancelDrain: the loser's answer is let in and its connection kept.
 func TestCancelDrain(t *testing.T) {
-	release := make(chan struct{}, 100)
+	var released sync.Map // by call
 	s := serve(t, func(n int64, r *http.Request, c net.Conn) bool {
+		ch, _ := released.LoadOrStore(r.Header.Get("Latencylab-Call"), make(chan struct{}))
 		if strings.HasSuffix(r.Header.Get("Latencylab-Attempt"), "1") {
-			<-release
+			<-ch.(chan struct{})
 			return ok(n, r, c)
 		}
-		r2 := ok(n, r, c)
-		release <- struct{}{}
-		return r2
+		defer close(ch.(chan struct{}))
+		return ok(n, r, c)
 	})
 	p := policy.Policy{Hedge: policy.Hedge{Max: 1, Delay: 3 * ms}, Cancel: policy.CancelDrain}
 	b := drive(t, config(t, []netip.AddrPort{s.addr}, p), count(10))

@@ -42,8 +42,11 @@ type lane struct {
 	schedule *workloads.Schedule
 	pools    []pool // by endpoint
 	open     int    // connections open or dialling
-	ceiling  int
+	idle     int
 	draining int
+	ceiling  int
+	waiting  int               // attempts without a connection
+	turn     int               // pool that dialWaiting begins with
 	book     [2]*ledger.Ledger // data, burn-in
 	target   bool
 }
