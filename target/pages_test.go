@@ -103,7 +103,7 @@ func TestFetchFromForeignServers(t *testing.T) {
 		{"another program's JSON", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"a": 1}`) }},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `<html>`) }},
 		{"an error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }},
-		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", 302) }},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusFound) }},
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			s := httptest.NewServer(row.answer)

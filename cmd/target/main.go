@@ -71,8 +71,6 @@ examples:
 // usageError is a mistake of the user's.
 type usageError struct{ error }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
 // quit ends the process with a code and no line of its own.
 type quit int
 
