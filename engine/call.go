@@ -100,17 +100,22 @@ func (l *loop) apply(c *call, a policy.Action, done clock.Time) {
 			a = c.k.Reply(a.Slot, policy.Result{Disposition: policy.DispUnsent, Phase: policy.PhaseAcquire}, l.policyTime(l.now))
 			continue
 		}
-		if a.Timer == clock.Never {
-			l.timers.Set(c.index, clock.Never)
-			return
-		}
-		due := a.Timer.Add(l.run.offset)
-		if due > l.now {
+		due := l.realTime(a.Timer)
+		if due != l.now {
+			// Due now or earlier, too: it acts when the turn comes to its timers.
+			// Until then an answer may be read and not yet told.
 			l.timers.Set(c.index, due)
 			return
 		}
+		// What the step itself made due, such as a hedge without delay, is done at once.
 		a = c.k.Advance(l.policyTime(l.now))
 	}
+}
+
+// progress tells the policy how far the attempt on a connection has come.
+func (l *loop) progress(cn *conn, p policy.Phase) {
+	a := cn.call.k.Progress(cn.slot, p, l.policyTime(l.now))
+	l.timers.Set(cn.call.index, l.realTime(a.Timer))
 }
 
 // launch sends an attempt or lets it wait for a connection. It returns false
@@ -210,7 +215,7 @@ func (l *loop) lookOnce(cn *conn, b *ledger.Ledger) {
 		return
 	}
 	n, stamp, e := l.recv.Read(int(cn.fd))
-	if e != 0 || n == 0 || stamp == 0 || stamp > l.wall {
+	if e != 0 || n == 0 || stamp == 0 || stamp > l.wall-int64(l.polled-l.seen) {
 		return
 	}
 	if _, done, _ := cn.resp.Feed(l.recv.Buf[:n]); done && cn.in == nil {

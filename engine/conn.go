@@ -411,7 +411,7 @@ func (l *loop) writeRest(cn *conn) {
 	}
 	cn.out = nil
 	if cn.state == connBusy {
-		l.apply(cn.call, cn.call.k.Progress(cn.slot, policy.PhaseFirstByte, l.policyTime(l.now)), clock.Never)
+		l.progress(cn, policy.PhaseFirstByte)
 	}
 }
 
@@ -484,7 +484,7 @@ func (l *loop) feed(cn *conn, b []byte, stamp int64) {
 			if cn.first == clock.Never {
 				cn.first = l.read
 			}
-			l.apply(cn.call, cn.call.k.Progress(cn.slot, policy.PhaseBody, l.policyTime(l.now)), clock.Never)
+			l.progress(cn, policy.PhaseBody)
 		}
 	}
 }

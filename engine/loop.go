@@ -92,11 +92,11 @@ type loop struct {
 	end      clock.Time
 	lastDue  clock.Time
 
-	polled clock.Time // instant of the last look at the sockets
+	seen   clock.Time // what had arrived by then has been read: timers act as of it
+	polled clock.Time // instant of the last return from the poller
 	wall   int64      // realtime at polled
 	read   clock.Time // instant at which the reads of the turn were over
 	now    clock.Time // instant of the step under way
-	swept  bool       // the last look found less than the buffer holds
 
 	idle      time.Duration // waited since busySince
 	busySince clock.Time
@@ -169,6 +169,24 @@ func (l *loop) main() {
 
 // drive runs one block to its end.
 func (l *loop) drive(r *run) error {
+	l.enter(r)
+	for !l.over() {
+		if err := l.turn(); err != nil {
+			return err
+		}
+	}
+	if l.live != 0 || l.ln.draining != 0 {
+		return fmt.Errorf("%d calls and %d draining connections are left after all were given up", l.live, l.ln.draining)
+	}
+	if l.polled.Sub(l.busySince) >= 200*time.Millisecond {
+		l.measureBusy()
+	}
+	l.ended = max(clock.Now(), r.begin)
+	return nil
+}
+
+// enter makes ready for a block.
+func (l *loop) enter(r *run) {
 	l.ln, l.run = &l.lanes[r.lane], r
 	for _, b := range l.ln.book {
 		b.Reset()
@@ -191,25 +209,12 @@ func (l *loop) drive(r *run) error {
 		l.advance()
 	}
 	l.idle, l.busySince = 0, clock.Now()
-	for !l.over() {
-		if err := l.turn(); err != nil {
-			return err
-		}
-	}
-	if l.live != 0 || l.ln.draining != 0 {
-		return fmt.Errorf("%d calls and %d draining connections are left after all were given up", l.live, l.ln.draining)
-	}
-	if l.polled.Sub(l.busySince) >= 200*time.Millisecond {
-		l.measureBusy()
-	}
-	l.ended = max(clock.Now(), r.begin)
-	return nil
 }
 
 // over says whether the block has ended, and gives up what is still open when
 // its time to drain is over.
 func (l *loop) over() bool {
-	now := l.polled
+	now := l.seen
 	if l.eng.stop.Load() && !l.finished {
 		l.stopped, l.finished = true, true
 		l.end = min(l.end, max(now, l.run.begin))
@@ -256,18 +261,16 @@ func (l *loop) turn() error {
 	}
 	l.done = l.done[:0]
 	l.begin()
-	// Timers act on the instant of the last look at the sockets, and only when
-	// that look saw all there was: no answer that had arrived by then is unread.
-	l.now = l.polled
-	if l.swept {
-		for {
-			id, ok := l.timers.Pop(l.polled)
-			if !ok {
-				break
-			}
-			c := l.calls.at(id)
-			l.apply(c, c.k.Advance(l.policyTime(l.polled)), clock.Never)
+	// Timers act as of the last look at the sockets, never later: no answer that
+	// had arrived by then is unread.
+	l.now = l.seen
+	for {
+		id, ok := l.timers.Pop(l.seen)
+		if !ok {
+			break
 		}
+		c := l.calls.at(id)
+		l.apply(c, c.k.Advance(l.policyTime(l.seen)), clock.Never)
 	}
 	l.flushPending()
 	return nil
@@ -275,6 +278,9 @@ func (l *loop) turn() error {
 
 // policyTime turns a real instant into one of the lane's own clock.
 func (l *loop) policyTime(t clock.Time) clock.Time { return t.Add(-l.run.offset) }
+
+// realTime is the reverse of policyTime.
+func (l *loop) realTime(t clock.Time) clock.Time { return t.Add(l.run.offset) }
 
 // wait sleeps until something is due or ready and reads what is ready.
 func (l *loop) wait() error {
@@ -307,7 +313,6 @@ func (l *loop) wait() error {
 	if d != 0 || n == 0 {
 		l.idle += l.polled.Sub(now)
 	}
-	l.swept = n < l.events.Len()
 	if l.polled.Sub(l.busySince) >= time.Second {
 		l.measureBusy()
 	}
@@ -315,11 +320,31 @@ func (l *loop) wait() error {
 		l.handOver()
 	}
 	l.read, l.now = l.polled, l.polled
-	for i := range n {
-		token, ready := l.events.At(i)
-		l.ready(token, ready)
+	if err := l.readAll(n); err != nil {
+		return err
 	}
+	l.seen = now
 	return nil
+}
+
+// readAll handles the n events of the first look and looks again while the
+// buffer comes back full. The kernel gives the sockets that are ready in the
+// order in which they became so, hence once as many events were taken as there
+// are sockets, all that was ready before the first look has been read.
+func (l *loop) readAll(n int) error {
+	for more := l.conns.used()/l.events.Len() + 1; ; more-- {
+		for i := range n {
+			token, ready := l.events.At(i)
+			l.ready(token, ready)
+		}
+		if n < l.events.Len()-1 || more == 0 { // one may have been the poller's own
+			return nil
+		}
+		var err error
+		if n, err = l.poll.Wait(l.events, 0); err != nil {
+			return err
+		}
+	}
 }
 
 func (l *loop) measureBusy() {

@@ -32,6 +32,9 @@ func (s *connSlab) take() *conn {
 
 func (s *connSlab) put(c *conn) { s.free = append(s.free, c.index) }
 
+// used is how many records are taken.
+func (s *connSlab) used() int { return len(s.chunks)*chunk - len(s.free) }
+
 func (s *connSlab) each(f func(*conn)) {
 	for _, c := range s.chunks {
 		for i := range c {
