@@ -275,7 +275,7 @@ func (l *loop) flushPending() {
 		if f.cn == nil {
 			l.dialFailed(f.endpoint, f.err)
 		} else if f.cn.gen == f.gen && f.cn.state == connBusy {
-			l.broken(f.cn, classOf(f.err, ledger.ClassWrite), policy.PhaseWrite, f.err)
+			l.broken(f.cn, f.cn.classOf(f.err, ledger.ClassWrite), policy.PhaseWrite, f.err)
 		}
 	}
 	l.pending = l.pending[:0]
@@ -405,7 +405,7 @@ func (l *loop) writeRest(cn *conn) {
 		if e != 0 {
 			// A server may answer and close before it has read all: what it
 			// sent is read first, and the read tells the failure.
-			break
+			return
 		}
 		*cn.out = (*cn.out)[n:]
 	}
@@ -514,13 +514,8 @@ func (l *loop) endOfStream(cn *conn) {
 	case connAnswered:
 		cn.closing = true
 	case connBusy, connDraining:
-		pending := 0
-		if cn.in != nil {
-			pending = len(*cn.in)
-		}
 		cn.closing = true
-		_, f := cn.resp.EOF(pending)
-		l.finishConn(cn, completion{fault: classOfFault(f)}, 0)
+		l.finishConn(cn, completion{fault: classOfFault(cn.eof())}, 0)
 	}
 }
 
@@ -533,8 +528,29 @@ func (l *loop) readFailed(cn *conn, e syscall.Errno) {
 		cn.closing = true
 	case connBusy, connDraining:
 		cn.closing = true
-		l.finishConn(cn, completion{fault: classOf(e, ledger.ClassRead), err: e}, 0)
+		l.finishConn(cn, completion{fault: cn.classOf(e, ledger.ClassRead), err: e}, 0)
 	}
+}
+
+// eof tells the parser that nothing more comes, and returns what is wrong with that.
+func (cn *conn) eof() http1.Fault {
+	pending := 0
+	if cn.in != nil {
+		pending = len(*cn.in)
+	}
+	_, f := cn.resp.EOF(pending)
+	return f
+}
+
+// classOf sorts an error of reading or writing. A server that closes an idle
+// connection just when it is used again may answer the request with RST: that
+// is stale as well.
+func (cn *conn) classOf(err error, otherwise ledger.Class) ledger.Class {
+	class := classOf(err, otherwise)
+	if class == ledger.ClassReset && cn.eof() == http1.StaleConnection {
+		return ledger.ClassStaleConnection
+	}
+	return class
 }
 
 // finishConn queues the end of what the connection carried.

@@ -46,11 +46,25 @@ func (c *received) request() (*http.Request, error) {
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		return nil, err
 	}
+	c.count(r)
+	return r, nil
+}
+
+// head reads a request up to its body and counts it.
+func (c *received) head() (*http.Request, error) {
+	r, err := http.ReadRequest(c.br)
+	if err != nil {
+		return nil, err
+	}
+	c.count(r)
+	return r, nil
+}
+
+func (c *received) count(r *http.Request) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	c.p.requests++
 	c.p.seen[r.Header.Get("Latencylab-Run")+"/"+r.Header.Get("Latencylab-Call")+"/"+r.Header.Get("Latencylab-Attempt")]++
-	return r, nil
 }
 
 // say writes s; the connection may have gone.
