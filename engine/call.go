@@ -118,6 +118,12 @@ func (l *loop) progress(cn *conn, p policy.Phase) {
 	l.timers.Set(cn.call.index, l.realTime(a.Timer))
 }
 
+// sent counts an attempt that was given to a connection.
+func (l *loop) sent(b *ledger.Ledger, kind policy.Kind) {
+	b.Sent(kind)
+	l.cur.sent++
+}
+
 // launch sends an attempt or lets it wait for a connection. It returns false
 // when it can do neither: a hedge that finds none.
 func (l *loop) launch(c *call, a *policy.Action) bool {
@@ -195,7 +201,7 @@ func (l *loop) cancelWaiting(a *attempt, b *ledger.Ledger, timedOut bool, class 
 	phase := policy.PhaseAcquire
 	if l.ln.pools[endpoint].dialing > 0 {
 		phase = policy.PhaseConnect
-		b.Sent(kind)
+		l.sent(b, kind)
 		if timedOut {
 			b.AttemptTimedOut(kind)
 		} else {
@@ -275,12 +281,12 @@ type reply struct {
 
 // tell records how an attempt ended and passes it to the policy.
 func (l *loop) tell(c *call, slot uint8, endpoint uint16, r *reply) {
-	kind, b := c.slots[slot].kind, l.ln.book[c.burn]
-	c.slots[slot] = attempt{}
 	if r.fault != ledger.ClassNone {
-		l.fail(c, b, slot, kind, endpoint, ledger.ErrorKey{Class: r.fault, Phase: r.phase}, r.err)
+		l.fail(c, slot, endpoint, ledger.ErrorKey{Class: r.fault, Phase: r.phase}, r.err, r.at)
 		return
 	}
+	kind, b := c.slots[slot].kind, l.ln.book[c.burn]
+	c.slots[slot] = attempt{}
 	l.stamps(b, r)
 	disposition := l.ln.policy.Classify(r.status)
 	act := c.k.Reply(slot, policy.Result{Disposition: disposition, Phase: policy.PhaseBody, Status: r.status, Hint: r.hint}, l.policyTime(l.now))
@@ -315,9 +321,7 @@ func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err erro
 	c, slot, endpoint := cn.call, cn.slot, cn.endpoint
 	l.closeConn(cn, false)
 	l.dialWaiting()
-	kind := c.slots[slot].kind
-	c.slots[slot] = attempt{}
-	l.fail(c, l.ln.book[c.burn], slot, kind, endpoint, ledger.ErrorKey{Class: class, Phase: phase}, err)
+	l.fail(c, slot, endpoint, ledger.ErrorKey{Class: class, Phase: phase}, err, l.now)
 }
 
 // dialFailed ends the attempt that waits longest for the replica.
@@ -329,20 +333,18 @@ func (l *loop) dialFailed(endpoint uint16, err error) {
 		l.count(l.ln.book[l.phase()], key, err, endpoint)
 		return
 	}
-	c := w.call
-	kind := c.slots[w.slot].kind
-	c.slots[w.slot] = attempt{}
-	b := l.ln.book[c.burn]
-	b.Sent(kind)
-	l.fail(c, b, w.slot, kind, endpoint, key, err)
+	l.sent(l.ln.book[w.call.burn], w.call.slots[w.slot].kind)
+	l.fail(w.call, w.slot, endpoint, key, err, l.now)
 }
 
-// fail ends an attempt without a complete answer.
-func (l *loop) fail(c *call, b *ledger.Ledger, slot uint8, kind policy.Kind, endpoint uint16, key ledger.ErrorKey, err error) {
+// fail ends an attempt without a complete answer; at is when that was known.
+func (l *loop) fail(c *call, slot uint8, endpoint uint16, key ledger.ErrorKey, err error, at clock.Time) {
+	kind, b := c.slots[slot].kind, l.ln.book[c.burn]
+	c.slots[slot] = attempt{}
 	b.AttemptBroken(kind)
 	l.count(b, key, err, endpoint)
 	r := policy.Result{Disposition: policy.DispRetryable, Phase: key.Phase}
-	l.apply(c, c.k.Reply(slot, r, l.policyTime(l.now)), l.now)
+	l.apply(c, c.k.Reply(slot, r, l.policyTime(l.now)), at)
 }
 
 // count adds an error; its sample is written only for the first of its sort.
@@ -411,7 +413,7 @@ func (l *loop) giveUp(c *call, now clock.Time) {
 		case slotWaiting:
 			l.unwait(a.target)
 			if l.ln.pools[a.target].dialing > 0 {
-				b.Sent(kind)
+				l.sent(b, kind)
 				b.AttemptAbandoned(kind)
 			}
 		case slotSent:

@@ -15,6 +15,9 @@ import (
 // listener's queue holds a few hundred, and what overflows it waits a second.
 const maxDialing = 64
 
+// maxRead is how much of one socket is read before others get their turn.
+const maxRead = 1 << 20
+
 type connState uint8
 
 const (
@@ -72,10 +75,17 @@ type waiters struct {
 	live int // entries whose attempt has not ended
 }
 
+// push adds an attempt. Those that have ended make room before the queue grows,
+// so that its size depends on how many wait at once.
 func (w *waiters) push(e waiter) {
-	if w.head > 0 && len(w.q) == cap(w.q) {
-		n := copy(w.q, w.q[w.head:])
-		w.q, w.head = w.q[:n], 0
+	if len(w.q) == cap(w.q) && w.live <= len(w.q)/2 {
+		kept := w.q[:0]
+		for _, old := range w.q[w.head:] {
+			if old.waits() {
+				kept = append(kept, old)
+			}
+		}
+		w.q, w.head = kept, 0
 	}
 	w.q = append(w.q, e)
 	w.live++
@@ -366,8 +376,7 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since, now clock.Time) {
 	cn.state, cn.call, cn.slot, cn.first = connBusy, c, slot, 0
 	at.state, at.conn = slotSent, cn
 	b := ln.book[c.burn]
-	b.Sent(at.kind)
-	l.cur.sent++
+	l.sent(b, at.kind)
 	if cn.carried {
 		b.Connections.Reused++
 	}
@@ -415,9 +424,17 @@ func (l *loop) writeRest(cn *conn) {
 	}
 }
 
-// receive reads all that lies in a socket.
+// unfinished is a socket that was not read to its end.
+type unfinished struct {
+	token uint64
+	ready Ready
+}
+
+// receive reads all that lies in a socket. While a long answer keeps coming in
+// as fast as it is read, it stops at what lay there after maxRead bytes and goes
+// on in the next turn.
 func (l *loop) receive(cn *conn, r Ready) {
-	gen := cn.gen
+	gen, left, last := cn.gen, maxRead, false
 	for cn.gen == gen {
 		n, stamp, e := l.recv.Read(int(cn.fd))
 		switch {
@@ -436,6 +453,14 @@ func (l *loop) receive(cn *conn, r Ready) {
 		if n < len(l.recv.Buf) && r&HungUp == 0 {
 			return
 		}
+		if left -= n; left > 0 {
+			continue
+		}
+		if last {
+			l.again = append(l.again, unfinished{cn.token(), r})
+			return
+		}
+		left, last = Unread(int(cn.fd)), true
 	}
 }
 

@@ -218,7 +218,7 @@ func (e *Engine) collect(r *run) (*Block, error) {
 	out := &Block{Lane: r.lane, Data: ledger.New(e.cfg.Within)}
 	out.Began = clock.Origin().Add(time.Duration(r.begin))
 	policyTime := func(t clock.Time) clock.Time { return t.Add(-r.offset) }
-	var ended, lastDue clock.Time
+	var ended, lastDue, stopped clock.Time
 	for i, l := range e.loops[:r.loops] {
 		if l.err != nil {
 			return nil, fmt.Errorf("loop %d: %w", i, l.err)
@@ -228,7 +228,9 @@ func (e *Engine) collect(r *run) (*Block, error) {
 		out.Burn.Merge(&ln.book[1].Counts)
 		out.Busy = max(out.Busy, l.busiest)
 		out.InTime += l.inTime
-		out.Stopped = out.Stopped || l.stopped
+		if l.stopped {
+			out.Stopped, stopped = true, max(stopped, l.end)
+		}
 		out.Target = out.Target || ln.target
 		ended = max(ended, l.ended)
 		lastDue = max(lastDue, l.lastDue)
@@ -241,13 +243,18 @@ func (e *Engine) collect(r *run) (*Block, error) {
 	}
 	lc.ended = ended
 	end := r.end
-	if end == clock.Never || out.Stopped {
+	switch {
+	case out.Stopped:
+		end = stopped
+	case end == clock.Never:
 		end = min(max(lastDue, r.begin), ended)
 	}
 	out.Start, out.DataStart = policyTime(r.begin), policyTime(min(r.dataStart, end))
 	out.DataEnd, out.End = policyTime(end), policyTime(ended)
-	if err := out.Data.Check(); err != nil {
-		return nil, fmt.Errorf("the ledger of policy %s does not add up: %w", e.cfg.Lanes[r.lane].Name, err)
+	for _, c := range []*ledger.Counts{&out.Data.Counts, &out.Burn} {
+		if err := c.Check(); err != nil {
+			return nil, fmt.Errorf("the ledger of policy %s does not add up: %w", e.cfg.Lanes[r.lane].Name, err)
+		}
 	}
 	return out, nil
 }

@@ -47,6 +47,7 @@ type lane struct {
 	ceiling  int
 	waiting  int               // attempts without a connection
 	turn     int               // pool that dialWaiting begins with
+	begun    uint64            // closed loop: calls of all blocks so far
 	book     [2]*ledger.Ledger // data, burn-in
 	target   bool
 }
@@ -80,8 +81,8 @@ type loop struct {
 	run     *run
 	done    []completion
 	pending []failure
-	users   int // closed loop: users without a call
-	begun   uint64
+	again   []unfinished
+	users   int    // closed loop: users without a call
 	quota   uint64 // closed loop: calls this loop may still begin, when counted
 	live    int    // calls that have not ended
 
@@ -109,6 +110,7 @@ type loop struct {
 	cur    part
 	spare  part
 	report bool
+	handAt clock.Time // when cur is handed over
 }
 
 func newLoop(e *Engine, index int) (*loop, error) {
@@ -192,10 +194,10 @@ func (l *loop) enter(r *run) {
 		b.Reset()
 	}
 	l.end, l.lastDue, l.finished, l.stopped = r.end, r.begin, false, false
-	l.busiest, l.inTime, l.begun = 0, 0, 0
-	l.nextAt = clock.Never
+	l.busiest, l.inTime = 0, 0
+	l.nextAt, l.handAt = clock.Never, clock.Never
 	if l.report {
-		l.cur.start = r.begin
+		l.cur.start, l.handAt = r.begin, r.begin.Add(l.eng.cfg.Interval)
 	}
 	if l.eng.cfg.Closed {
 		l.users = share(l.eng.cfg.Connections, l.index, r.loops)
@@ -285,16 +287,16 @@ func (l *loop) realTime(t clock.Time) clock.Time { return t.Add(l.run.offset) }
 // wait sleeps until something is due or ready and reads what is ready.
 func (l *loop) wait() error {
 	now := clock.Now()
-	due := min(l.nextAt, l.timers.Next(), l.end, l.drainEnd())
+	due := min(l.nextAt, l.timers.Next(), l.end, l.drainEnd(), l.handAt)
 	if l.finished {
-		due = min(l.timers.Next(), l.drainEnd())
+		due = min(l.timers.Next(), l.drainEnd(), l.handAt)
 		if l.end > now {
 			due = min(due, l.end)
 		}
 	}
 	var d time.Duration
 	switch {
-	case l.users > 0 && !l.finished && now >= l.run.begin, len(l.pending) > 0:
+	case l.users > 0 && !l.finished && now >= l.run.begin, len(l.pending) > 0, len(l.again) > 0:
 	case now < l.run.begin:
 		d = l.run.begin.Sub(now)
 	case due == clock.Never:
@@ -316,8 +318,12 @@ func (l *loop) wait() error {
 	if l.polled.Sub(l.busySince) >= time.Second {
 		l.measureBusy()
 	}
-	if l.report && l.polled.Sub(l.cur.start) >= l.eng.cfg.Interval && !l.spare.full.Load() {
-		l.handOver()
+	if l.polled >= l.handAt {
+		l.handAt = l.polled.Add(l.eng.cfg.Interval / 4)
+		if !l.spare.full.Load() {
+			l.handOver()
+			l.handAt = l.polled.Add(l.eng.cfg.Interval)
+		}
 	}
 	l.read, l.now = l.polled, l.polled
 	if err := l.readAll(n); err != nil {
@@ -332,6 +338,11 @@ func (l *loop) wait() error {
 // order in which they became so, hence once as many events were taken as there
 // are sockets, all that was ready before the first look has been read.
 func (l *loop) readAll(n int) error {
+	rest := len(l.again)
+	for _, u := range l.again[:rest] {
+		l.ready(u.token, u.ready&^Writable)
+	}
+	l.again = l.again[:copy(l.again, l.again[rest:])]
 	for more := l.conns.used()/l.events.Len() + 1; ; more-- {
 		for i := range n {
 			token, ready := l.events.At(i)
@@ -403,8 +414,8 @@ func (l *loop) beginClosed() {
 			l.quota--
 		}
 		l.users--
-		id := l.begun*uint64(l.run.loops) + uint64(l.index)
-		l.begun++
+		id := l.ln.begun*uint64(l.run.loops) + uint64(l.index)
+		l.ln.begun++
 		l.start(id, now, now, burn)
 	}
 	if l.quota == 0 {

@@ -233,3 +233,14 @@ func request(t testing.TB, cfg *Config, method string, body []byte) {
 		cfg.Lanes[i].Template = tmpl
 	}
 }
+
+// closedPort is an address at which nobody listens.
+func closedPort(t *testing.T) netip.AddrPort {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).AddrPort()
+}

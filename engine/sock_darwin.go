@@ -126,6 +126,13 @@ func (r *Receiver) Read(fd int) (n int, stamp int64, e syscall.Errno) {
 	return n, 0, 0
 }
 
+// Unread returns how many bytes lie in a socket.
+func Unread(fd int) int {
+	const fionread = 0x4004667f // sys/filio.h
+	n, _ := unix.IoctlGetInt(fd, fionread)
+	return n
+}
+
 // Write sends what the socket takes of b at once.
 func Write(fd int, b []byte) (n int, e syscall.Errno) {
 	if len(b) == 0 {

@@ -143,6 +143,12 @@ func (r *Receiver) Read(fd int) (n int, stamp int64, e syscall.Errno) {
 	return int(got), stamp, 0
 }
 
+// Unread returns how many bytes lie in a socket.
+func Unread(fd int) int {
+	n, _ := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	return n
+}
+
 // Write sends what the socket takes of b at once.
 func Write(fd int, b []byte) (n int, e syscall.Errno) {
 	if len(b) == 0 {
