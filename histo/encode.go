@@ -46,7 +46,7 @@ func (e *Encoder) Append(dst []byte, h *Histogram) []byte {
 	}
 	zeros := int64(lo)
 	for i := lo; i < hi; i++ {
-		n := h.counts[i]
+		n := h.at(i)
 		if n == 0 && h.count > 0 {
 			zeros++
 			continue

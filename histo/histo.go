@@ -38,10 +38,10 @@ const (
 // Histogram counts durations in ns. The zero value is not ready: use New.
 //
 // Count, Min, Max and Sum are exact; everything else has the error of a
-// bucket. The counts take 264 KiB of address space, of which only pages that a
-// value fell into are ever touched.
+// bucket. The counts of one power of two take 8 KiB and exist from its first
+// value on: Record allocates then, and never again.
 type Histogram struct {
-	counts   *[size]uint64 // counts[index(v)]; zero outside [index(min), index(max)]
+	pages    [buckets + 1]*[half]uint64 // count of bucket i in pages[i/half][i%half]; zero outside [index(min), index(max)]
 	count    uint64
 	min, max int64 // min is MaxInt64 and max 0 while count is 0
 	sumLo    uint64
@@ -52,7 +52,7 @@ type Histogram struct {
 
 // New returns an empty histogram.
 func New() *Histogram {
-	return &Histogram{counts: new([size]uint64), min: math.MaxInt64}
+	return &Histogram{min: math.MaxInt64}
 }
 
 // index returns the bucket of v, which lies in [0, Highest].
@@ -79,7 +79,12 @@ func (h *Histogram) Record(ns int64) {
 	if uint64(ns) > uint64(Highest) {
 		ns = h.clamp(ns, 1)
 	}
-	h.counts[index(ns)]++
+	i := index(ns)
+	p := h.pages[i>>subMagnitude]
+	if p == nil {
+		p = h.page(i >> subMagnitude)
+	}
+	p[i&(half-1)]++
 	h.count++
 	lo, carry := bits.Add64(h.sumLo, uint64(ns), 0)
 	h.sumLo, h.sumHi = lo, h.sumHi+carry
@@ -99,7 +104,8 @@ func (h *Histogram) RecordN(ns int64, n uint64) {
 	if uint64(ns) > uint64(Highest) {
 		ns = h.clamp(ns, n)
 	}
-	h.counts[index(ns)] += n
+	i := index(ns)
+	h.page(i >> subMagnitude)[i&(half-1)] += n
 	h.count += n
 	hi, lo := bits.Mul64(uint64(ns), n)
 	h.addSum(hi, lo)
@@ -129,11 +135,19 @@ func (h *Histogram) Merge(from *Histogram) {
 	if from.count == 0 {
 		return
 	}
-	lo, hi := from.span()
-	to, add := h.counts[lo:hi], from.counts[lo:hi]
-	for i, n := range add {
-		if n != 0 {
-			to[i] += n
+	for k, add := range from.pages {
+		if add == nil {
+			continue
+		}
+		lo, hi := from.part(k)
+		if lo == hi {
+			continue
+		}
+		to := h.page(k)[lo:hi]
+		for i, n := range add[lo:hi] {
+			if n != 0 {
+				to[i] += n
+			}
 		}
 	}
 	h.count += from.count
@@ -145,11 +159,36 @@ func (h *Histogram) Merge(from *Histogram) {
 
 // Reset empties the histogram and keeps its memory.
 func (h *Histogram) Reset() {
-	if h.count != 0 {
-		lo, hi := h.span()
-		clear(h.counts[lo:hi])
+	for k, p := range h.pages {
+		if p != nil {
+			lo, hi := h.part(k)
+			clear(p[lo:hi])
+		}
 	}
-	*h = Histogram{counts: h.counts, min: math.MaxInt64}
+	*h = Histogram{pages: h.pages, min: math.MaxInt64}
+}
+
+// page returns the counts of one power of two, new ones when there are none yet.
+func (h *Histogram) page(k int) *[half]uint64 {
+	if h.pages[k] == nil {
+		h.pages[k] = new([half]uint64)
+	}
+	return h.pages[k]
+}
+
+// at returns the count of bucket i.
+func (h *Histogram) at(i int) uint64 {
+	if p := h.pages[i>>subMagnitude]; p != nil {
+		return p[i&(half-1)]
+	}
+	return 0
+}
+
+// part returns the half-open range of page k that may hold counts.
+func (h *Histogram) part(k int) (lo, hi int) {
+	lo, hi = h.span()
+	lo, hi = max(lo-k<<subMagnitude, 0), min(hi-k<<subMagnitude, half)
+	return min(lo, half), max(hi, min(lo, half))
 }
 
 // span returns the half-open range of buckets that may hold counts.
@@ -224,7 +263,7 @@ func (h *Histogram) SetExact(minNS, maxNS int64, sum uint64) (ok bool) {
 // histogram is not empty.
 func (h *Histogram) first() int {
 	i := index(h.min)
-	for h.counts[i] == 0 {
+	for h.at(i) == 0 {
 		i++
 	}
 	return i
@@ -232,7 +271,7 @@ func (h *Histogram) first() int {
 
 func (h *Histogram) last() int {
 	i := index(h.max)
-	for h.counts[i] == 0 {
+	for h.at(i) == 0 {
 		i--
 	}
 	return i
@@ -287,7 +326,7 @@ func (h *Histogram) AtRank(r uint64) int64 {
 	var seen uint64
 	lo, hi := h.span()
 	for i := lo; i < hi; i++ {
-		if seen += h.counts[i]; seen >= r && seen != 0 {
+		if seen += h.at(i); seen >= r && seen != 0 {
 			return min(max(highest(i), h.min), h.max)
 		}
 	}
@@ -319,7 +358,7 @@ func (h *Histogram) CountAtOrBelow(ns int64) uint64 {
 	}
 	var seen uint64
 	for i := index(h.min); i <= index(ns); i++ {
-		seen += h.counts[i]
+		seen += h.at(i)
 	}
 	return seen
 }
@@ -329,7 +368,7 @@ func (h *Histogram) CountAtOrBelow(ns int64) uint64 {
 func (h *Histogram) Each(f func(from, to int64, n uint64)) {
 	lo, hi := h.span()
 	for i := lo; i < hi; i++ {
-		if n := h.counts[i]; n != 0 {
+		if n := h.at(i); n != 0 {
 			f(lowest(i), highest(i), n)
 		}
 	}

@@ -274,7 +274,7 @@ func TestSetExact(t *testing.T) {
 }
 
 func equal(a, b *Histogram) bool {
-	return *a.counts == *b.counts && a.count == b.count && a.min == b.min && a.max == b.max &&
+	return flat(a) == flat(b) && a.count == b.count && a.min == b.min && a.max == b.max &&
 		a.sumLo == b.sumLo && a.sumHi == b.sumHi && a.over == b.over && a.negative == b.negative
 }
 
@@ -304,4 +304,31 @@ func BenchmarkRecord(b *testing.B) {
 		i++
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// flat returns all counts by bucket.
+func flat(h *Histogram) (all [size]uint64) {
+	for i := range all {
+		all[i] = h.at(i)
+	}
+	return all
+}
+
+// TestResetForgetsEveryPage: what was recorded before a Reset never comes back,
+// wherever the extremes lie afterwards.
+func TestResetForgetsEveryPage(t *testing.T) {
+	h := New()
+	for _, ns := range []int64{1, 1023, 1024, 2047, 2048, 1 << 20, Highest} {
+		h.Record(ns)
+	}
+	h.Reset()
+	h.Record(5)
+	h.Record(Highest)
+	var n uint64
+	for _, c := range flat(h) {
+		n += c
+	}
+	if n != 2 || h.Count() != 2 {
+		t.Errorf("%d counts in the buckets and Count %d, want 2", n, h.Count())
+	}
 }
