@@ -254,3 +254,17 @@ func TestEndlessBodies(t *testing.T) {
 	}
 	agree(t, []*Block{b}, p)
 }
+
+// TestFewerCallsThanLoops: loops without a call of their own end with the others.
+func TestFewerCallsThanLoops(t *testing.T) {
+	tight(t)
+	p := playing(t, always(hello))
+	for _, closed := range []bool{false, true} {
+		cfg := config(t, []netip.AddrPort{p.addr}, policy.Policy{})
+		cfg.Threads, cfg.Closed, cfg.Connections = 3, closed, 3
+		b := drive(t, cfg, count(1))
+		if b.Data.Calls.OK != 1 {
+			t.Errorf("closed %v: %+v, want one call", closed, b.Data.Calls)
+		}
+	}
+}

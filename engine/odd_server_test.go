@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"latencylab/http1"
 	"latencylab/ledger"
 	"latencylab/policy"
@@ -244,3 +246,82 @@ func closedPort(t *testing.T) netip.AddrPort {
 	defer ln.Close()
 	return ln.Addr().(*net.TCPAddr).AddrPort()
 }
+
+// fullQueue is a listener that accepts nothing and whose queue is full.
+func fullQueue(t *testing.T) netip.AddrPort {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, 1); err != nil {
+		t.Fatal(err)
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port))
+	for range 4 {
+		if c, err := Dial(at); err == nil {
+			t.Cleanup(func() { Close(c, false) })
+		}
+	}
+	return at
+}
+
+// sound checks the accounts that the loops keep of connections and calls, while
+// no block is under way.
+func sound(t *testing.T, e *Engine) {
+	t.Helper()
+	for _, l := range e.loops {
+		if l.live != 0 || l.timers.Len() != 0 || len(l.done)+len(l.pending) != 0 {
+			t.Errorf("loop %d: %d calls, %d timers, %d answers and %d failures are left", l.index, l.live, l.timers.Len(), len(l.done), len(l.pending))
+		}
+		l.calls.each(func(c *call) {
+			for s, a := range c.slots {
+				if c.open || a.state != slotFree || a.conn != nil {
+					t.Errorf("loop %d: call %d is open (%v) or its slot %d in use", l.index, c.id, c.open, s)
+				}
+			}
+		})
+		states := make([][connStates]int, len(l.lanes))
+		l.conns.each(func(cn *conn) {
+			if cn.state == connFree && (cn.call != nil || cn.in != nil || cn.out != nil) {
+				t.Errorf("loop %d: a closed connection holds memory", l.index)
+			}
+			if cn.state != connFree {
+				states[cn.lane][cn.state]++
+			}
+		})
+		used := 0
+		for i := range l.lanes {
+			ln, n := &l.lanes[i], states[i]
+			open, dialing := 0, 0
+			for k := range ln.pools {
+				open += ln.pools[k].open
+				dialing += ln.pools[k].dialing
+				if ln.pools[k].wait.live != 0 {
+					t.Errorf("loop %d, lane %d: %d attempts wait for replica %d", l.index, i, ln.pools[k].wait.live, k)
+				}
+			}
+			if ln.waiting != 0 || ln.draining != 0 || n[connBusy]+n[connAnswered]+n[connDraining] != 0 {
+				t.Errorf("loop %d, lane %d: %d wait, %d drain, connections by state %v", l.index, i, ln.waiting, ln.draining, n)
+			}
+			if ln.idle != n[connIdle] || dialing != n[connDialing] || open != ln.open || open != ln.idle+dialing || open > ln.ceiling {
+				t.Errorf("loop %d, lane %d: %d open, of them %d idle, pools say %d and %d dialling, ceiling %d; connections by state %v", l.index, i, ln.open, ln.idle, open, dialing, ln.ceiling, n)
+			}
+			used += open
+		}
+		if used != l.conns.used() {
+			t.Errorf("loop %d: %d records of connections in use, %d open", l.index, l.conns.used(), used)
+		}
+	}
+}
+
+// connStates is the number of states of a connection.
+const connStates = connDraining + 1
