@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -41,7 +42,7 @@ func runHedge(o Options) (*Result, error) {
 		}
 		w.Policies = append(w.Policies, np)
 	}
-	w.Duration, w.Requests, w.Seed = 0, hedgeCalls, o.Seed
+	w.Duration, w.Requests, w.Seed = 0, cmp.Or(o.Requests, hedgeCalls), o.Seed
 	p, err := trial.NewPlan(w, trial.Choices{Virtual: true})
 	if err != nil {
 		return nil, err

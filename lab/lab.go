@@ -25,6 +25,9 @@ const Schema = "latencylab.lab/1"
 type Options struct {
 	// Seed keys every draw.
 	Seed uint64
+	// Requests is the number of calls of each row. 0 means as many as the claims
+	// are made for; with few, claims about rare calls may fail.
+	Requests uint64
 	// Interrupt, when closed, ends the lab without a result. nil never does.
 	Interrupt <-chan struct{}
 }

@@ -14,7 +14,7 @@ func TestHedgeBearsOutThePublishedTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := l.Run(Options{Seed: 1})
+	r, err := l.Run(Options{Seed: 1, Requests: 200_000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -253,6 +253,15 @@ func (p *Plan) resends() bool {
 // policyOf returns policy k.
 func (p *Plan) policyOf(k int) *policy.Policy { return &p.Workload.Policies[k].Policy }
 
+// interval is the length of the intervals recorded: 1 s, or less so that the
+// burn-in of a block ends with an interval and takes no data along.
+func (p *Plan) interval() time.Duration {
+	if p.Warmup%time.Second == 0 && p.Lead%time.Second == 0 {
+		return time.Second
+	}
+	return DefaultLead
+}
+
 // Summary says in one line what will be driven.
 func (p *Plan) Summary() string {
 	w := &p.Workload

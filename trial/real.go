@@ -45,7 +45,7 @@ type Setup struct {
 type Observer struct {
 	// Block is called before block n (from 1) of all begins.
 	Block func(n, of int, name string, b workloads.Block)
-	// Interval is called about once a second with what ended in it.
+	// Interval is called once a second, or more often, with what ended in between.
 	Interval func(name string, iv engine.Interval)
 	// Warn is called with a sentence about what will limit the result.
 	Warn func(text string)
@@ -252,7 +252,7 @@ func (m *measurement) open(ctx context.Context) error {
 	cfg := engine.Config{
 		Endpoints: m.site.Replicas, Threads: w.Threads, Connections: w.Connections, Closed: p.Closed,
 		Seed: w.Seed, Drain: w.Drain, Within: w.Within, Idempotent: w.Request.Idempotent(),
-		Spin: m.setup.Spin, OnInterval: m.interval,
+		Spin: m.setup.Spin, Interval: p.interval(), OnInterval: m.interval,
 	}
 	if !p.Closed {
 		cfg.Arrivals = workloads.NewArrivals(w.Arrivals, w.Rate, w.Seed)

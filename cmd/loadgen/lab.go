@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"latencylab/lab"
+	"latencylab/units"
 )
 
 const labHelp = `usage: loadgen lab [NAME] [flags]
@@ -15,6 +16,7 @@ held against, and says which claims it bears out. Without NAME: the list.
 Exit code 4 when a claim does not hold.
 
       --seed N          keys every draw (1)
+  -n, --requests N      calls of each row (as many as the claims are made for)
       --format FORMAT   text (default) or json
   -o, --output FILE     write to FILE, as JSON unless --format says otherwise
 
@@ -29,6 +31,7 @@ func runLab(a *app, args []string) error {
 	opts := lab.Options{Seed: 1}
 	fs := flagSet("lab")
 	scalar(fs, &opts.Seed, "seed", "", "N", seed)
+	scalar(fs, &opts.Requests, "requests", "n", "N", positive(units.ParseCount))
 	scalar(fs, &o.path, "output", "o", "FILE", text)
 	scalar(fs, &o.format, "format", "", "FORMAT", oneOf("text", "json"))
 	if err := a.parse(fs, labHelp, args); err != nil {

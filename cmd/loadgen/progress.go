@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"latencylab/engine"
+	"latencylab/histo"
 	"latencylab/trial"
 	"latencylab/units"
 	"latencylab/workloads"
@@ -20,11 +21,16 @@ type progress struct {
 	live   bool // a line a second
 	redraw bool // on a terminal the line is drawn over the last one
 	drawn  bool
+
+	sum  engine.Interval // what ended since the last line
+	name string          // of its policy
 }
 
 func newProgress(a *app, p *trial.Plan, wanted bool) *progress {
 	tty := isTerminal(a.stderr)
-	return &progress{w: a.stderr, plan: p, live: tty || wanted, redraw: tty}
+	show := &progress{w: a.stderr, plan: p, live: tty || wanted, redraw: tty}
+	show.sum.OK = histo.New()
+	return show
 }
 
 // isTerminal says whether w is a character device such as a terminal.
@@ -76,26 +82,47 @@ func (p *progress) block(n, of int, name string, b workloads.Block) {
 	p.line(fmt.Sprintf("block %d of %d: %s, %s", n, of, name, how))
 }
 
+// interval adds what ended, and draws a line when a second is full.
 func (p *progress) interval(name string, iv engine.Interval) {
-	seconds := iv.End.Sub(iv.Start).Seconds()
-	if seconds <= 0 {
+	if name != p.name || iv.Burn != p.sum.Burn || iv.Start < p.sum.End {
+		p.restart(name, &iv)
+	}
+	p.sum.OK.Merge(iv.OK)
+	p.sum.Ended += iv.Ended
+	p.sum.Failed += iv.Failed
+	p.sum.End = iv.End
+	if p.sum.End.Sub(p.sum.Start) < 950*time.Millisecond {
 		return
 	}
-	s := fmt.Sprintf("  %s: %.0f calls/s", name, float64(iv.Ended)/seconds)
-	if iv.Burn {
+	if p.redraw {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", p.second())
+		p.drawn = true
+	} else {
+		fmt.Fprintln(p.w, p.second())
+	}
+	p.name = "" // the next interval begins a new second
+}
+
+// restart begins a second with iv.
+func (p *progress) restart(name string, iv *engine.Interval) {
+	all := p.sum.OK
+	all.Reset()
+	p.name, p.sum = name, engine.Interval{Burn: iv.Burn, Start: iv.Start, OK: all}
+}
+
+// second says in a line what ended.
+func (p *progress) second() string {
+	v := &p.sum
+	s := fmt.Sprintf("  %s: %.0f calls/s", p.name, float64(v.Ended)/v.End.Sub(v.Start).Seconds())
+	if v.Burn {
 		s += " (warm-up)"
 	}
-	if iv.OK.Count() > 0 {
-		s += fmt.Sprintf(", p50 %s, p99 %s, max %s", units.Duration(time.Duration(iv.OK.Quantile(0.5))),
-			units.Duration(time.Duration(iv.OK.Quantile(0.99))), units.Duration(time.Duration(iv.OK.Max())))
+	if v.OK.Count() > 0 {
+		s += fmt.Sprintf(", p50 %s, p99 %s, max %s", units.Duration(time.Duration(v.OK.Quantile(0.5))),
+			units.Duration(time.Duration(v.OK.Quantile(0.99))), units.Duration(time.Duration(v.OK.Max())))
 	}
-	if iv.Failed > 0 {
-		s += fmt.Sprintf(", %s failed", units.Count(iv.Failed))
+	if v.Failed > 0 {
+		s += fmt.Sprintf(", %s failed", units.Count(v.Failed))
 	}
-	if !p.redraw {
-		fmt.Fprintln(p.w, s)
-		return
-	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s", s)
-	p.drawn = true
+	return s
 }

@@ -268,7 +268,7 @@ func TestHelpFitsAScreenAndNamesEveryFlag(t *testing.T) {
 		{"run", runHelp, flagNames(runSet)},
 		{"sim", simHelp, flagNames(simSet)},
 		{"report", reportHelp, []string{"format", "policy", "of", "output"}},
-		{"lab", labHelp, []string{"seed", "format", "output"}},
+		{"lab", labHelp, []string{"seed", "requests", "format", "output"}},
 	} {
 		lines := strings.Split(strings.TrimSuffix(c.help, "\n"), "\n")
 		if len(lines) > 40 {
