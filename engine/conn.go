@@ -140,6 +140,11 @@ func (l *loop) unlink(cn *conn) {
 
 // warm opens the connections of the closed loop's users in advance.
 func (l *loop) warm() {
+	for i := range l.ln.pools {
+		if w := &l.ln.pools[i].wait; w.q == nil {
+			w.q = make([]waiter, 0, l.users/len(l.ln.pools)+1)
+		}
+	}
 	missing := l.users - l.ln.open
 	for i := 0; i < min(missing, maxDialing*len(l.ln.pools)); i++ {
 		l.dial(uint16(i % len(l.ln.pools)))

@@ -117,7 +117,9 @@ func (v *Interval) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return err
 	}
-	*v = newInterval(new(histo.Encoder), v.StartNS, v.LengthNS, h, v.Absent)
+	e := encoders.Get().(*histo.Encoder)
+	defer encoders.Put(e)
+	*v = newInterval(e, v.StartNS, v.LengthNS, h, v.Absent)
 	return nil
 }
 

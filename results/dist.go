@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+	"sync"
 
 	"latencylab/histo"
 	"latencylab/units"
@@ -70,12 +71,17 @@ func (k *quantile) wanted() uint64 {
 	return (MinBeyond*10_000 + beyond - 1) / beyond
 }
 
+// encoders keeps the memory of encoders, 0.8 MB each, for the next histogram.
+var encoders = sync.Pool{New: func() any { return new(histo.Encoder) }}
+
 // newDist returns the distribution of values (encoded now, and kept), of which
 // censored and failed more rank as +infinity. bounds holds the lower bounds of
 // the censored ones; nil when they are not known. noun names one value in
 // reasons: "call".
 func newDist(values *histo.Histogram, censored, failed uint64, bounds *histo.Histogram, noun string) Dist {
-	return encodeDist(new(histo.Encoder), values, censored, failed, bounds, noun)
+	e := encoders.Get().(*histo.Encoder)
+	defer encoders.Put(e)
+	return encodeDist(e, values, censored, failed, bounds, noun)
 }
 
 // encodeDist is newDist with an encoder whose memory is used again.
@@ -233,7 +239,9 @@ func encodeHDR(h *histo.Histogram) (s string, exact *Exact) {
 	if h.Count() > 0 {
 		exact = &Exact{Min: h.Min(), Max: h.Max(), Sum: h.Sum()}
 	}
-	return h.Encode(), exact
+	e := encoders.Get().(*histo.Encoder)
+	defer encoders.Put(e)
+	return string(e.Append(nil, h)), exact
 }
 
 var _ json.Marshaler = Dist{}
