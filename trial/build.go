@@ -12,7 +12,11 @@ import (
 // newRun returns a Run with what the plan alone says.
 func (p *Plan) newRun() (*results.Run, error) {
 	w := &p.Workload
-	text, err := w.Marshal()
+	stored := *w
+	if p.unbounded {
+		stored.Connections = 0
+	}
+	text, err := stored.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("store the workload: %w", err)
 	}

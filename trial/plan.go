@@ -61,6 +61,9 @@ type Plan struct {
 	TargetSeed uint64
 	// Version and Command are kept in the Run: what ran, and how it was called.
 	Version, Command string
+	// unbounded says that Workload.Connections is what the file limit allows, not
+	// the user's wish.
+	unbounded bool
 	// Notes say in words what was chosen where the user had not.
 	Notes []string
 }

@@ -87,7 +87,7 @@ func (s *Setup) Check(p *Plan) error {
 	case most < w.Threads:
 		return fmt.Errorf("the file limit of %d is too low for %d threads and %d policies, want ulimit -n %d or more", limit, w.Threads, len(w.Policies), reserve+w.Threads*len(w.Policies))
 	case w.Connections == 0:
-		w.Connections = most
+		w.Connections, p.unbounded = most, true
 	case w.Connections > most && len(w.Policies) > 1:
 		return fmt.Errorf("connections = %d for each of %d policies, but the file limit of %d allows %d", w.Connections, len(w.Policies), limit, most)
 	case w.Connections > most:

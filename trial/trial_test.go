@@ -81,6 +81,36 @@ func TestSimEqualsTheDraws(t *testing.T) {
 	}
 }
 
+// TestStoredWorkloadRunsAgain: the workload in a Run gives the same Run.
+func TestStoredWorkloadRunsAgain(t *testing.T) {
+	w, err := workloads.Builtin("hedge-tail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Sim.Requests, w.Seed, w.Clients = 3000, 7, 3
+	first, err := Sim(plan(t, w, true), time.Time{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := workloads.Parse("stored", []byte(first.Workload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Sim(plan(t, again, true), time.Time{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(second.Policies) != len(first.Policies) || second.Workload != first.Workload {
+		t.Fatalf("the stored workload is another one:\n%s\nof\n%s", second.Workload, first.Workload)
+	}
+	for i := range first.Policies {
+		a, b := &first.Policies[i], &second.Policies[i]
+		if a.Response.HDR != b.Response.HDR || a.DrawsDigest != b.DrawsDigest || a.Name != b.Name {
+			t.Errorf("policy %s differs from its repetition", a.Name)
+		}
+	}
+}
+
 // TestSimInterrupted: what was simulated by then is the result.
 func TestSimInterrupted(t *testing.T) {
 	w := workload(t, "plain", "hedge=10ms")

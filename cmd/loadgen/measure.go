@@ -47,7 +47,7 @@ func (m *measureFlags) register(fs *pflag.FlagSet) {
 	scalar(fs, &m.duration, "duration", "d", "D", positive(units.ParseDuration))
 	scalar(fs, &m.requests, "requests", "n", "N", positive(units.ParseCount))
 	scalar(fs, &m.warmup, "warmup", "", "D", units.ParseDuration)
-	scalar(fs, &m.drain, "drain", "", "D", units.ParseDuration)
+	scalar(fs, &m.drain, "drain", "", "D", positive(units.ParseDuration))
 	list(fs, &m.within, "within", "", "D", positive(units.ParseDuration))
 	scalar(fs, &m.clients, "clients", "", "N", atLeast1(maxClients))
 	list(fs, &m.policies, "policy", "", "[NAME:]SPEC", workloads.ParsePolicy)
