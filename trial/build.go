@@ -64,6 +64,13 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 	var digests []string
 	r.Target, digests, r.NoTarget = m.collect(ctx)
 	r.TargetSeed = m.targetSeed
+	if m.child != nil {
+		select {
+		case <-m.child.Done():
+			r.Warnings = append(r.Warnings, fmt.Sprintf("the embedded target ended during the run (%v)", m.child.Err()))
+		default:
+		}
+	}
 	for i := range m.lanes {
 		l, np := &m.lanes[i], &p.Workload.Policies[i]
 		rp := results.NewPolicy(np.Name, np.Spec, l.data, &l.burn)

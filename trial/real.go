@@ -47,8 +47,6 @@ type Observer struct {
 	Block func(n, of int, name string, b workloads.Block)
 	// Interval is called once a second, or more often, with what ended in between.
 	Interval func(name string, iv engine.Interval)
-	// Warn is called with a sentence about what will limit the result.
-	Warn func(text string)
 }
 
 const (
@@ -135,7 +133,6 @@ type measurement struct {
 	prior       string    // policy of the block before
 	blockBegan  time.Time // of the block under way
 	interrupted bool
-	warnings    []string
 }
 
 // newRunID returns 16 random hexadecimal digits.

@@ -44,7 +44,7 @@ func isTerminal(w io.Writer) bool {
 }
 
 func (p *progress) observer() trial.Observer {
-	o := trial.Observer{Block: p.block, Warn: func(s string) { p.line("warning: " + s) }}
+	o := trial.Observer{Block: p.block}
 	if p.live {
 		o.Interval = p.interval
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"latencylab/results"
 	"latencylab/target"
@@ -37,6 +39,7 @@ func TestMain(m *testing.M) {
 //	refuse VAR           the URL of an address at which nobody listens
 //	codes N,… COMMAND…   COMMAND ends with one of these exit codes; a busy machine
 //	                     may make a run in open loop invalid (3)
+//	schema FILE          the Run fits its JSON schema
 //	draws FILE           all policies of the Run met the same arrivals and draws
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -46,6 +49,7 @@ func TestScripts(t *testing.T) {
 			"refuse": refuse,
 			"codes":  codes,
 			"draws":  draws,
+			"schema": schema,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "devfull" {
@@ -183,6 +187,22 @@ func codes(ts *testscript.TestScript, neg bool, args []string) {
 	if !slices.Contains(strings.Split(args[0], ","), strconv.Itoa(code)) {
 		ts.Fatalf("%v ends with %d, want %s", args[1:], code, args[0])
 	}
+}
+
+// schema checks a Run against its JSON schema.
+func schema(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: schema FILE")
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(results.RunSchema))
+	ts.Check(err)
+	c := jsonschema.NewCompiler()
+	ts.Check(c.AddResource("run.schema.json", doc))
+	s, err := c.Compile("run.schema.json")
+	ts.Check(err)
+	run, err := jsonschema.UnmarshalJSON(strings.NewReader(ts.ReadFile(args[0])))
+	ts.Check(err)
+	ts.Check(s.Validate(run))
 }
 
 // draws checks that every policy has the same digest of draws, and that there
