@@ -31,7 +31,11 @@ func (r *Run) comparisonLines() []string {
 		}{{"p50", &c.P50}, {"p99", &c.P99}, {"p99.9", &c.P999}} {
 			lines = append(lines, "  "+q.label+": "+q.r.words())
 		}
-		lines = append(lines, fmt.Sprintf("  carry-over: %s %s, %s %s; pulse: %s", c.Base, points(c.CarryOver.Base), c.Other, points(c.CarryOver.Other), points(c.Pulse)))
+		carry := fmt.Sprintf("%s %s, %s %s", c.Base, points(c.CarryOver.Base), c.Other, points(c.CarryOver.Other))
+		if r.Driver == Virtual {
+			carry = "none, each policy has a world of its own in virtual time"
+		}
+		lines = append(lines, "  carry-over: "+carry+"; pulse: "+points(c.Pulse))
 	}
 	return lines
 }

@@ -92,11 +92,11 @@ func Start(cfg Config) (*Target, error) {
 		t.Stop()
 		return nil, err
 	}
-	t.pages.serve()
 	for _, l := range t.loops {
 		l.running = true
 		go l.run()
 	}
+	t.pages.serve() // a ledger asked for at once finds the loops running
 	return t, nil
 }
 
