@@ -332,3 +332,34 @@ func TestResetForgetsEveryPage(t *testing.T) {
 		t.Errorf("%d counts in the buckets and Count %d, want 2", n, h.Count())
 	}
 }
+
+// TestSparse: the compact form holds everything, and merging it is merging the
+// histogram.
+func TestSparse(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	want, got := New(), New()
+	var form []byte
+	for range 20 {
+		h := New()
+		for range r.IntN(500) {
+			h.Record(r.Int64N(1 << r.IntN(43)))
+		}
+		h.Record(-5)
+		want.Merge(h)
+		form = h.AppendSparse(form[:0])
+		if !got.MergeSparse(form) {
+			t.Fatal("a form of ours was refused")
+		}
+	}
+	if !got.MergeSparse(New().AppendSparse(nil)) {
+		t.Error("the form of an empty histogram was refused")
+	}
+	if !equal(got, want) {
+		t.Errorf("merged forms give %d values up to %d, want %d up to %d", got.Count(), got.Max(), want.Count(), want.Max())
+	}
+	for n := range form {
+		if New().MergeSparse(form[:n]) {
+			t.Fatalf("the first %d of %d bytes were taken for a whole", n, len(form))
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"slices"
 	"time"
 
 	"latencylab/histo"
@@ -129,21 +130,26 @@ func newInterval(e *histo.Encoder, start, length int64, h *histo.Histogram, abse
 }
 
 // KeptIntervals is how many intervals of a policy a Run keeps by default.
-const KeptIntervals = 120
+const KeptIntervals = 100
 
 // Intervals collects the intervals of one policy in bounded memory: what is
-// past is kept encoded, and when the limit is reached neighbours merge, so that
-// an interval then stands for twice as many parts.
+// past is kept in a compact form, and when the limit is reached neighbours
+// merge, so that an interval then stands for twice as many parts.
 type Intervals struct {
-	limit   int
-	parts   int // parts that make one interval: a power of two
-	have    int // parts in open
-	list    []Interval
-	open    *histo.Histogram
-	absent  uint64
-	start   int64
-	end     int64
-	encoder histo.Encoder
+	limit int
+	parts int // parts that make one interval: a power of two
+	have  int // parts in open
+	list  []past
+	open  past
+	ok    *histo.Histogram // of open
+	merge *histo.Histogram // empty between calls
+}
+
+// past is one interval in its compact form.
+type past struct {
+	start, end int64
+	absent     uint64
+	ok         []byte // as histo.AppendSparse writes it
 }
 
 // NewIntervals returns an empty collection of at most limit intervals. 0 means
@@ -152,7 +158,7 @@ func NewIntervals(limit int) *Intervals {
 	if limit <= 0 {
 		limit = KeptIntervals
 	}
-	return &Intervals{limit: limit + limit%2, parts: 1, open: histo.New()}
+	return &Intervals{limit: limit + limit%2, parts: 1, ok: histo.New(), merge: histo.New()}
 }
 
 // Add appends a part: start after the start of the run, its length, the
@@ -160,11 +166,11 @@ func NewIntervals(limit int) *Intervals {
 // given up or dropped. It keeps nothing of ok.
 func (v *Intervals) Add(start, length time.Duration, ok *histo.Histogram, absent uint64) {
 	if v.have == 0 {
-		v.start = int64(start)
+		v.open.start = int64(start)
 	}
-	v.end = int64(start + length)
-	v.open.Merge(ok)
-	v.absent += absent
+	v.open.end = int64(start + length)
+	v.ok.Merge(ok)
+	v.open.absent += absent
 	if v.have++; v.have < v.parts {
 		return
 	}
@@ -172,30 +178,32 @@ func (v *Intervals) Add(start, length time.Duration, ok *histo.Histogram, absent
 		v.halve() // parts doubles, so the open part goes on
 		return
 	}
-	v.list = append(v.list, v.close())
-}
-
-// close turns the open part into an interval.
-func (v *Intervals) close() Interval {
-	iv := newInterval(&v.encoder, v.start, v.end-v.start, v.open, v.absent)
-	v.open.Reset()
-	v.absent, v.have = 0, 0
-	return iv
+	v.open.ok = v.ok.AppendSparse(nil)
+	v.list = append(v.list, v.open)
+	v.ok.Reset()
+	v.open, v.have = past{}, 0
 }
 
 // halve merges neighbours.
 func (v *Intervals) halve() {
 	for i := range len(v.list) / 2 {
-		v.list[i] = mergeIntervals(&v.encoder, &v.list[2*i], &v.list[2*i+1])
+		a, b := &v.list[2*i], &v.list[2*i+1]
+		a.add(v.merge)
+		b.add(v.merge)
+		v.list[i] = past{a.start, b.end, a.absent + b.absent, v.merge.AppendSparse(a.ok[:0])}
+		v.merge.Reset()
 	}
-	v.list = v.list[:len(v.list)/2]
+	n := len(v.list) / 2
+	clear(v.list[n:])
+	v.list = v.list[:n]
 	v.parts *= 2
 }
 
-func mergeIntervals(e *histo.Encoder, a, b *Interval) Interval {
-	h := mustDecode(a)
-	h.Merge(mustDecode(b))
-	return newInterval(e, a.StartNS, b.StartNS+b.LengthNS-a.StartNS, h, a.Absent+b.Absent)
+// add merges the interval's values into h.
+func (p *past) add(h *histo.Histogram) {
+	if !h.MergeSparse(p.ok) {
+		panic("results: an interval of our own does not read back")
+	}
 }
 
 // mustDecode decodes what this package has encoded or checked.
@@ -210,14 +218,26 @@ func mustDecode(v *Interval) *histo.Histogram {
 // List returns the intervals so far, at most limit; the open part is the last
 // one or merged into it. The collection goes on as before.
 func (v *Intervals) List() []Interval {
-	list := append([]Interval(nil), v.list...)
+	all := slices.Clone(v.list)
 	if v.have > 0 {
-		list = append(list, newInterval(&v.encoder, v.start, v.end-v.start, v.open, v.absent))
+		open := v.open
+		open.ok = v.ok.AppendSparse(nil)
+		all = append(all, open)
 	}
-	if len(list) > v.limit {
-		last := len(list) - 1
-		list[last-1] = mergeIntervals(&v.encoder, &list[last-1], &list[last])
-		list = list[:last]
+	e, h := encoders.Get().(*histo.Encoder), histo.New()
+	defer encoders.Put(e)
+	list := make([]Interval, 0, len(all))
+	for i := 0; i < len(all); i++ {
+		p := all[i]
+		p.add(h)
+		if i == v.limit-1 && len(all) > v.limit {
+			last := &all[i+1]
+			last.add(h)
+			p.end, p.absent = last.end, p.absent+last.absent
+			i++
+		}
+		list = append(list, newInterval(e, p.start, p.end-p.start, h, p.absent))
+		h.Reset()
 	}
 	return list
 }
