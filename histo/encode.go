@@ -38,11 +38,9 @@ func (h *Histogram) Encode() string { return string(new(Encoder).Append(nil, h))
 // LEB128 numbers; a run of two or more zeros is minus its length.
 func (e *Encoder) Append(dst []byte, h *Histogram) []byte {
 	b := append(e.plain[:0], make([]byte, headerSize)...)
-	lo, hi := h.span()
-	if h.count == 0 {
-		hi = 1 // one count of 0
-	} else {
-		hi = h.last() + 1
+	lo, hi := 0, 1 // of an empty histogram: one count of 0
+	if h.count > 0 {
+		lo, hi = h.first(), h.last()+1
 	}
 	zeros := int64(lo)
 	for i := lo; i < hi; i++ {
