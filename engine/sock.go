@@ -3,11 +3,32 @@ package engine
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"latencylab/ledger"
 )
+
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is4() || a.Addr().Is4In6() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: zone(a.Addr().Zone())}
+}
+
+// addrPort is the inverse of sockaddr, without the zone.
+func addrPort(sa unix.Sockaddr) netip.AddrPort {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}
 
 // zone turns the zone of an IPv6 address into an interface index, 0 when there
 // is none of that name.

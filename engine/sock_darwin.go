@@ -45,13 +45,6 @@ func Dial(to netip.AddrPort) (fd int, err error) {
 	return fd, nil
 }
 
-func sockaddr(a netip.AddrPort) unix.Sockaddr {
-	if a.Addr().Is4() || a.Addr().Is4In6() {
-		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
-	}
-	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: zone(a.Addr().Zone())}
-}
-
 // SocketError returns how a connection attempt ended: nil when it stands.
 func SocketError(fd int) error {
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
@@ -82,13 +75,7 @@ func Listen(at netip.AddrPort) (fd int, addr netip.AddrPort, err error) {
 		unix.Close(fd)
 		return -1, addr, fmt.Errorf("listen on %v: %w", at, err)
 	}
-	switch sa := sa.(type) {
-	case *unix.SockaddrInet4:
-		addr = netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
-	case *unix.SockaddrInet6:
-		addr = netip.AddrPortFrom(netip.AddrFrom16(sa.Addr), uint16(sa.Port))
-	}
-	return fd, addr, nil
+	return fd, addrPort(sa), nil
 }
 
 // Accept takes one waiting connection, set up as by Dial. again is true when
