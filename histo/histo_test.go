@@ -98,6 +98,7 @@ func TestRank(t *testing.T) {
 		{"0.9 of 10 is 9 although 0.9 is above nine tenths in binary", 0.9, 10, 9},
 		{"0.99 of 100 is the last but one", 0.99, 100, 99},
 		{"0.999 of 1000 is the last but one", 0.999, 1000, 999},
+		{"0.55 of 100 is 55 although their product is above it in binary", 0.55, 100, 55},
 		{"a fraction of a rank counts as a whole one", 0.999, 1001, 1000},
 		{"quantile 0 is the first value", 0, 10, 1},
 		{"quantile 1 is the last value", 1, 10, 10},
@@ -361,5 +362,25 @@ func TestSparse(t *testing.T) {
 		if New().MergeSparse(form[:n]) {
 			t.Fatalf("the first %d of %d bytes were taken for a whole", n, len(form))
 		}
+	}
+}
+
+// TestSumDoesNotWrap: past 2^64 ns the sum saturates and the mean stays right.
+func TestSumDoesNotWrap(t *testing.T) {
+	h := New()
+	for range 3 {
+		h.RecordN(Highest, 1<<31)
+		h.Record(Highest)
+	}
+	h.Record(Highest)
+	if h.Sum() != math.MaxUint64 {
+		t.Errorf("Sum() = %d, want the largest number", h.Sum())
+	}
+	one := New()
+	for range 5_200_000 { // 5.2 million hours are just above 2^64 ns
+		one.Record(Highest)
+	}
+	if m := one.Mean(); m < 0.999999*float64(Highest) || m > 1.000001*float64(Highest) {
+		t.Errorf("mean of equal values is %g, want %d", m, Highest)
 	}
 }

@@ -37,6 +37,9 @@ func TestIdentities(t *testing.T) {
 	if err := filled().Check(); err != nil {
 		t.Fatalf("a ledger that adds up: %v", err)
 	}
+	if cut := filled().Cut; cut != [policy.Kinds]uint64{policy.First: 2, policy.Retried: 1} {
+		t.Errorf("attempts without an answer by kind: %v, want 2 first ones and 1 retry", cut)
+	}
 	for _, row := range []struct {
 		why  string
 		harm func(*Ledger)

@@ -388,3 +388,29 @@ func TestAllocationsDoNotGrow(t *testing.T) {
 		t.Errorf("%v allocations for 20,000 calls, %v for 200,000", few, many)
 	}
 }
+
+// TestAnAnswerComesBeforeATimerSetEarlier: an answer that is scheduled after
+// the deadline's timer, for the same instant, still comes first.
+func TestAnAnswerComesBeforeATimerSetEarlier(t *testing.T) {
+	svc := &service.Spec{Time: service.Constant(5 * ms), Slots: 1, Queue: -1}
+	cfg := config(t, "deadline=9ms", svc, 2)
+	cfg.Arrivals = workloads.NewArrivals(workloads.Constant, rate(1000), 1)
+	// The second call arrives 1 ms after the first, waits 4 ms for the slot and
+	// is answered 9 ms after its arrival.
+	if r := run(t, cfg); r.Ledger.Calls.OK != 2 {
+		t.Errorf("%d calls ok, want 2: the deadline came before the answer of the same instant", r.Ledger.Calls.OK)
+	}
+}
+
+// TestTheClientHasASeedOfItsOwn: the picker's draws follow Seed, not the
+// target's.
+func TestTheClientHasASeedOfItsOwn(t *testing.T) {
+	svc := hedgeTail(t)
+	svc.Each = []service.Each{{Replica: 1, Factor: 2}}
+	cfg := config(t, "plain", svc, 1000)
+	one := run(t, cfg)
+	cfg.Seed = 2
+	if two := run(t, cfg); two.ResultDigest == one.ResultDigest {
+		t.Error("another seed of the client picks the same replicas")
+	}
+}
