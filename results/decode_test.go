@@ -98,6 +98,7 @@ func TestDecodeErrorsNameThePlace(t *testing.T) {
 		{"a histogram that is no base64", hdr.ReplaceAllString(good, `"hdr": "HISTF*"`), "policies[0].response.hdr: decode histogram: "},
 		{"a histogram that is missing", hdr.ReplaceAllString(good, `"hdr": ""`), "policies[0].response.hdr: decode histogram: "},
 		{"a count that contradicts the histogram", strings.Replace(good, `"count": 10000`, `"count": 9999`, 1), "policies[0].response.hdr: holds 10000 values, but count = 9999"},
+		{"a histogram that lost a value", strings.Replace(good, `"count": 10000`, `"count": 10001`, 1), "policies[0].response.hdr: holds 10000 values, but count = 10001"},
 		{"an extreme that contradicts the histogram", regexp.MustCompile(`"max_ns": 1\d*,\s*"sum_ns"`).ReplaceAllString(good, `"max_ns": 5, "sum_ns"`), "hdr_exact: minimum, maximum or sum contradicts the histogram"},
 		{"a count that is a text", strings.Replace(good, `"scheduled": 10000`, `"scheduled": "all"`, 1), "policies[0].calls.scheduled: found string, want a whole number of 0 or more"},
 		{"a figure that is a text", strings.Replace(good, `"extra_load": 0`, `"extra_load": "none"`, 1), "policies[0].extra_load: found string, want a number"},
