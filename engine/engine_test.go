@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"latencylab/policy"
+	"latencylab/units"
 	"latencylab/workloads"
 )
 
@@ -373,5 +374,27 @@ func TestIntervals(t *testing.T) {
 	b := drive(t, cfg, count(200))
 	if ended != 200 || okN != b.Data.Calls.OK {
 		t.Errorf("intervals hold %d calls, %d ok; want 200 and %d", ended, okN, b.Data.Calls.OK)
+	}
+}
+
+// TestDeadlineCountsFromTheSchedule: of calls that are all due at once, the last
+// are begun after their deadline; those end without an attempt.
+func TestDeadlineCountsFromTheSchedule(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	s := serve(t, func(int64, *http.Request, net.Conn) bool { <-hang; return false })
+	cfg := config(t, []netip.AddrPort{s.addr}, policy.Policy{Deadline: 20 * time.Microsecond})
+	cfg.Arrivals = workloads.NewArrivals(workloads.Constant, units.Rate(1e9*1e6), 1)
+	const calls = 2000 // 2 µs of schedule; beginning them takes longer than the deadline
+	b := drive(t, cfg, count(calls))
+	if b.Data.Calls.Failed != calls {
+		t.Fatalf("%d calls failed, want %d", b.Data.Calls.Failed, calls)
+	}
+	var ended uint64
+	for _, e := range b.Data.Errors {
+		ended += e.Count
+	}
+	if ended == calls {
+		t.Error("every call had an attempt, also those begun after their deadline")
 	}
 }
