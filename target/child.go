@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"latencylab/service"
@@ -38,10 +39,10 @@ type childReply struct {
 // RunChild is the whole life of a child process: it reads a ChildConfig from
 // stdin, starts a target on free ports of 127.0.0.1, writes its addresses to
 // stdout, and serves until stdin ends, which it does when the parent has ended.
-// It ignores the interrupt of a terminal, which is the parent's to handle. The
+// It ignores SIGINT and SIGTERM, which are the parent's to handle. The
 // error of a target that does not start is also told to the parent.
 func RunChild(stdin io.Reader, stdout io.Writer) error {
-	signal.Ignore(os.Interrupt)
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	in := bufio.NewReader(stdin)
 	t, err := startChild(in)
 	reply := childReply{}

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"latencylab/policy"
@@ -16,13 +17,14 @@ func (p *Plan) newRun() (*results.Run, error) {
 	if p.unbounded {
 		stored.Connections = 0
 	}
+	notes := p.Notes
 	text, err := stored.Marshal()
-	if err != nil {
-		return nil, fmt.Errorf("store the workload: %w", err)
+	if err != nil { // what was measured counts more than that it can be run again from its result
+		text, notes = nil, append(slices.Clip(notes), fmt.Sprintf("the result holds no workload that could be run again: %v", err))
 	}
 	r := &results.Run{
 		Schema: results.Schema, Version: p.Version, Command: p.Command, Seed: w.Seed,
-		Mode: results.Open, Clients: w.Clients, Workload: string(text), Warnings: p.Notes,
+		Mode: results.Open, Clients: w.Clients, Workload: string(text), Warnings: notes,
 		BestCase: w.Service != nil && w.Service.Slots == 0,
 	}
 	q := &r.Requested

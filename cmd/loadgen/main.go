@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 )
@@ -105,6 +107,9 @@ func main() {
 	// A run allocates at its start and its end, not per call: collecting early
 	// costs next to nothing and keeps the peak of memory low.
 	debug.SetGCPercent(40)
+	// A reader of stdout or stderr that has left is an error of writing, not the
+	// end of a measurement whose result may go to a file.
+	signal.Ignore(syscall.SIGPIPE)
 	a := &app{stdout: os.Stdout, stderr: os.Stderr, args: os.Args}
 	os.Exit(a.main())
 }
