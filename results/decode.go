@@ -53,17 +53,22 @@ func decode(data []byte) (*Run, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("the file is empty, want a Run in JSON")
 	}
-	var head struct {
-		Schema *string `json:"schema"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
+	// A map, because encoding/json takes "Schema" for "schema" in a struct, and
+	// decodeFields does not.
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(data, &keys); err != nil {
 		return nil, syntax(data, err)
 	}
-	if head.Schema == nil {
+	raw, ok := keys["schema"]
+	if !ok {
 		return nil, fmt.Errorf("no key \"schema\", want schema = %q", Schema)
 	}
-	if *head.Schema != Schema {
-		return nil, fmt.Errorf("schema = %q, want %q", *head.Schema, Schema)
+	var schema string
+	if err := unmarshal("schema", raw, &schema); err != nil {
+		return nil, err
+	}
+	if schema != Schema {
+		return nil, fmt.Errorf("schema = %q, want %q", schema, Schema)
 	}
 	r := new(Run)
 	if err := decodeFields(data, r); err != nil {

@@ -92,6 +92,8 @@ func TestDecodeErrorsNameThePlace(t *testing.T) {
 		{"a file that lacks its last brace", strings.TrimRight(good, "}\n"), "the JSON is cut off"},
 		{"no schema", "{}", `read run: x.json: no key "schema", want schema = "latencylab.run/1"`},
 		{"a schema of the future", strings.Replace(good, Schema, "latencylab.run/2", 1), `read run: x.json: schema = "latencylab.run/2", want "latencylab.run/1"`},
+		{"a schema in another case", `{"Schema": "latencylab.run/1", "mode": "open"}`, `no key "schema"`},
+		{"a schema that is null", `{"schema": null}`, `schema = "", want "latencylab.run/1"`},
 		{"a schema that is no text", `{"schema": 1}`, "read run: x.json: schema: found number, want a string"},
 		{"a list", `[]`, "read run: x.json: found array, want an object"},
 		{"an unknown mode", strings.Replace(good, `"mode": "open"`, `"mode": "ajar"`, 1), `mode = "ajar", want "open" or "closed"`},
