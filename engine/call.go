@@ -326,6 +326,7 @@ func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err erro
 
 // dialFailed ends the attempt that waits longest for the replica.
 func (l *loop) dialFailed(endpoint uint16, err error) {
+	l.refused = true
 	key := ledger.ErrorKey{Class: classOf(err, ledger.ClassOther), Phase: policy.PhaseConnect}
 	w, ok := l.dequeue(endpoint)
 	l.dialWaiting()
@@ -400,6 +401,7 @@ func (l *loop) drop(c *call) {
 	l.live--
 	if l.eng.cfg.Closed {
 		l.users++
+		l.lastEnded = l.now
 	}
 }
 

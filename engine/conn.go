@@ -104,6 +104,10 @@ func (l *loop) connected(cn *conn) {
 		}
 		return
 	}
+	if !l.reached {
+		l.reached = true
+		l.eng.reached.Store(true)
+	}
 	l.pushIdle(cn)
 	b := ln.book[l.phase()]
 	b.Connections.Opened++

@@ -89,6 +89,8 @@ type Block struct {
 	InTime uint64
 	// Stopped says that Stop ended the block early.
 	Stopped bool
+	// Early says why else the block ended before its time; "" when it did not.
+	Early string
 	// Arrivals is the number of arrivals consumed so far in this lane, and
 	// Digest identifies them; 0 in closed loop.
 	Arrivals, Digest uint64
@@ -102,11 +104,12 @@ type Block struct {
 
 // Engine drives lanes one block at a time.
 type Engine struct {
-	cfg   Config
-	loops []*loop
-	lanes []laneClock
-	stop  atomic.Bool
-	wg    sync.WaitGroup
+	cfg     Config
+	loops   []*loop
+	lanes   []laneClock
+	stop    atomic.Bool
+	reached atomic.Bool // a connection was made
+	wg      sync.WaitGroup
 }
 
 // laneClock places a lane's policy clock, which stands still between blocks:
@@ -187,7 +190,10 @@ func (e *Engine) Close() {
 }
 
 // Run drives a lane for one block: it returns when the last call has ended or
-// Drain is over. One Run at a time.
+// Drain is over. An open loop whose calls have not all begun by then counts the
+// rest as dropped. It returns before the block's time when no connection can be
+// made, and a closed loop with a number of calls when none has ended for Drain;
+// see Block.Early. One Run at a time.
 func (e *Engine) Run(lane int, b workloads.Block) (*Block, error) {
 	lc := &e.lanes[lane]
 	// The block begins shortly from now, so that all loops are there in time.
@@ -232,6 +238,9 @@ func (e *Engine) collect(r *run) (*Block, error) {
 		if l.stopped {
 			out.Stopped, stopped = true, max(stopped, l.end)
 		}
+		if l.early != "" {
+			out.Early, stopped = l.early, max(stopped, l.end)
+		}
 		out.Target = out.Target || ln.target
 		ended = max(ended, l.ended)
 		lastDue = max(lastDue, l.lastDue)
@@ -245,7 +254,7 @@ func (e *Engine) collect(r *run) (*Block, error) {
 	lc.ended = ended
 	end := r.end
 	switch {
-	case out.Stopped:
+	case out.Stopped || out.Early != "":
 		end = stopped
 	case end == clock.Never:
 		end = min(max(lastDue, r.begin), ended)

@@ -93,6 +93,12 @@ type loop struct {
 	end      clock.Time
 	lastDue  clock.Time
 
+	lastEnded clock.Time // closed loop: when a call last ended
+	dialled   clock.Time // the first dial of all; 0 before
+	reached   bool       // a connection was made, by any loop
+	refused   bool       // a dial failed
+	early     string     // why the block ended before its time; "" when it did not
+
 	seen   clock.Time // what had arrived by then has been read: timers act as of it
 	polled clock.Time // instant of the last return from the poller
 	wall   int64      // realtime at polled
@@ -193,7 +199,8 @@ func (l *loop) enter(r *run) {
 	for _, b := range l.ln.book {
 		b.Reset()
 	}
-	l.end, l.lastDue, l.finished, l.stopped = r.end, r.begin, false, false
+	l.end, l.lastDue, l.finished, l.stopped, l.early = r.end, r.begin, false, false, ""
+	l.lastEnded = r.begin
 	l.busiest, l.inTime = 0, 0
 	l.nextAt, l.handAt = clock.Never, clock.Never
 	if l.report {
@@ -226,7 +233,12 @@ func (l *loop) over() bool {
 		l.finished = true
 	}
 	if !l.finished {
-		return false
+		if now < l.giveUpAt() {
+			return false
+		}
+		l.cutShort()
+		l.abandon()
+		return true
 	}
 	if l.live == 0 && l.ln.draining == 0 && (now >= l.end || l.end == clock.Never || l.stopped) {
 		return true
@@ -240,11 +252,11 @@ func (l *loop) over() bool {
 
 // drainEnd is when calls that are still open are given up.
 func (l *loop) drainEnd() clock.Time {
+	if !l.finished {
+		return l.giveUpAt()
+	}
 	from := l.end
 	if from == clock.Never {
-		if !l.finished {
-			return clock.Never
-		}
 		from = l.lastDue
 	}
 	return from.Add(l.eng.cfg.Drain)

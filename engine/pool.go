@@ -110,6 +110,9 @@ func (l *loop) warm() {
 // flushPending.
 func (l *loop) dial(endpoint uint16) {
 	p := &l.ln.pools[endpoint]
+	if l.dialled == 0 {
+		l.dialled = clock.Now()
+	}
 	fd, err := Dial(l.eng.cfg.Endpoints[endpoint])
 	if err == nil {
 		cn := l.conns.take()
