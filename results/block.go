@@ -49,8 +49,10 @@ type Block struct {
 
 // BlockInput is what NewBlock is given.
 type BlockInput struct {
-	Start, Length time.Duration // of the data, after the start of the run
-	Prior         string        // name of the policy of the block before; "" for the first block
+	// Start is that of the data, after the start of the run. Length below 0, of
+	// a block that was interrupted in its burn-in, is taken as 0.
+	Start, Length time.Duration
+	Prior         string // name of the policy of the block before; "" for the first block
 	Ledger        *ledger.Ledger
 	State         BlockState
 }
@@ -60,7 +62,7 @@ func NewBlock(in BlockInput) Block {
 	l := in.Ledger
 	b := Block{
 		StartNS:  int64(in.Start),
-		LengthNS: int64(in.Length),
+		LengthNS: int64(max(in.Length, 0)),
 		Prior:    Text{Value: in.Prior},
 		Calls:    l.Calls.Scheduled,
 		OK:       l.OK.Count(),

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"latencylab/ledger"
 )
 
 var errContradiction = errors.New("minimum, maximum or sum contradicts the histogram")
@@ -77,6 +79,9 @@ func decode(data []byte) (*Run, error) {
 	if r.Mode != Open && r.Mode != Closed {
 		return nil, fmt.Errorf("mode = %q, want %q or %q", r.Mode, Open, Closed)
 	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -100,6 +105,8 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	rank(&p.Response, &p.OK, &p.Censored)
+	c := ledger.Counts{Calls: ledger.Calls(p.Calls), Attempts: ledger.Attempts(p.Attempts)}
+	p.ExtraLoad, p.Amplification = ratio(c.ExtraLoad()), ratio(c.Amplification())
 	p.Failed.ensure()
 	p.Failed.fill(p.Censored.values, "failed call")
 	for _, d := range []struct {
@@ -126,6 +133,8 @@ func (p *Predicted) UnmarshalJSON(data []byte) error {
 	if err := decodeFields(data, p); err != nil {
 		return err
 	}
+	c := ledger.Counts{Attempts: ledger.Attempts(p.Attempts)}
+	p.ExtraLoad = ratio(c.ExtraLoad())
 	rank(&p.Response, &p.OK, &p.Censored)
 	p.OK.fill(nil, "ok call")
 	p.Censored.fill(nil, "call without an answer")

@@ -129,7 +129,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(b.Bytes())
 	}
-	f.Add([]byte(`{"schema": "latencylab.run/1", "mode": "open", "policies": [{"predicted": {}, "blocks": [{}], "intervals": [{}]}], "comparisons": [{}], "target": {"reconciliation": [{}]}}`))
+	f.Add([]byte(minimal))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := Decode("fuzz", bytes.NewReader(data))
 		if err != nil {
