@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/policy"
+	"latencylab/units"
+	"latencylab/workloads"
+)
+
+// TestRateOutOfReach: what has not begun at the end of the time to drain is
+// dropped, in the book that it belongs to, and the block ends.
+func TestRateOutOfReach(t *testing.T) {
+	s := serve(t, ok)
+	cfg := config(t, []netip.AddrPort{s.addr}, policy.Policy{})
+	cfg.Arrivals = workloads.NewArrivals(workloads.Constant, units.Rate(5e6*1e6), 1)
+	cfg.Drain = 20 * ms
+	b := drive(t, cfg, workloads.Block{Burn: 20 * ms, Data: 100 * ms})
+	k := b.Data.Calls
+	if k.Scheduled != 500_000 || b.Burn.Calls.Scheduled+k.Scheduled != b.Arrivals {
+		t.Errorf("%d of data and %d of burn-in scheduled, want 500000 and %d in all", k.Scheduled, b.Burn.Calls.Scheduled, b.Arrivals)
+	}
+	if k.Dropped == 0 || b.Early != "" || b.Digest != cfg.Arrivals.Digest(b.Arrivals) {
+		t.Errorf("%d dropped, early %q, digest %x; want some, none, %x", k.Dropped, b.Early, b.Digest, cfg.Arrivals.Digest(b.Arrivals))
+	}
+	if began := k.Scheduled - k.Dropped; b.InTime > began {
+		t.Errorf("%d calls in time of %d begun", b.InTime, began)
+	}
+}
+
+// TestRateBeyondCounting: a rest that would take hours to walk ends the block at
+// its first arrival.
+func TestRateBeyondCounting(t *testing.T) {
+	s := serve(t, ok)
+	cfg := config(t, []netip.AddrPort{s.addr}, policy.Policy{})
+	cfg.Arrivals = workloads.NewArrivals(workloads.Constant, units.Rate(1e9*1e6), 1)
+	cfg.Drain = 5 * ms
+	b := drive(t, cfg, workloads.Block{Data: 200 * ms})
+	if !strings.Contains(b.Early, "out of reach") || b.Data.Calls.Dropped != maxDropped {
+		t.Errorf("early %q, %d dropped; want the rate out of reach and %d", b.Early, b.Data.Calls.Dropped, maxDropped)
+	}
+	if length := b.DataEnd.Sub(b.DataStart); length >= 200*ms || length < maxDropped {
+		t.Errorf("the data end after %v, want an end before the 200 ms asked for", length)
+	}
+}
+
+// TestNothingEnds: a counted closed loop against a server that never answers,
+// and one whose calls retry for ever.
+func TestNothingEnds(t *testing.T) {
+	for _, row := range []struct {
+		about string
+		p     policy.Policy
+	}{
+		{"no policy", policy.Policy{}},
+		{"retries without end", policy.Policy{AttemptTimeout: ms, Retry: policy.Retry{Max: 1 << 30}, Backoff: policy.Backoff{Base: ms, Cap: ms}}},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			p := playing(t, func(c *received) { c.gone() })
+			cfg := config(t, []netip.AddrPort{p.addr}, row.p)
+			cfg.Closed, cfg.Connections, cfg.Drain = true, 4, 100*ms
+			b := drive(t, cfg, count(20))
+			if !strings.Contains(b.Early, "no call ended for 100ms") || b.Data.Calls.Unfinished != 4 || b.Data.Calls.Scheduled != 4 {
+				t.Errorf("early %q, %+v; want 4 calls unfinished", b.Early, b.Data.Calls)
+			}
+		})
+	}
+}
+
+// TestUnreachable: dials that fail, or that hang, end the block soon; a
+// connection that was made once keeps it going.
+func TestUnreachable(t *testing.T) {
+	for _, row := range []struct {
+		about  string
+		at     netip.AddrPort
+		closed bool
+	}{
+		{"refused, open loop", closedPort(t), false},
+		{"refused, closed loop", closedPort(t), true},
+		{"no handshake", fullQueue(t), false},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			cfg := config(t, []netip.AddrPort{row.at}, policy.Policy{Retry: policy.Retry{Max: 3}, Backoff: policy.Backoff{Base: 100 * ms, Cap: 100 * ms}})
+			cfg.Closed = row.closed
+			l := stepping(t, cfg, workloads.Block{Data: time.Hour})
+			turns(t, l, func() bool { return l.ln.book[0].Attempts.Sent > 0 || l.ln.waiting > 0 })
+			l.dialled -= clock.Time(max(cfg.Drain, refusedFor))
+			for !l.over() {
+				if err := l.turn(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !strings.Contains(l.early, "no connection could be made in ") {
+				t.Errorf("early %q, want that no connection could be made", l.early)
+			}
+			if err := l.ln.book[0].Check(); err != nil || l.live != 0 {
+				t.Errorf("%v, %d calls open", err, l.live)
+			}
+		})
+	}
+	t.Run("an outage is not the same", func(t *testing.T) {
+		s := serve(t, ok)
+		cfg := config(t, []netip.AddrPort{s.addr, closedPort(t)}, policy.Policy{})
+		l := stepping(t, cfg, workloads.Block{Data: time.Hour})
+		turns(t, l, func() bool { return l.ln.book[0].Calls.OK > 0 && l.refused })
+		l.dialled -= clock.Time(time.Hour)
+		if at := l.giveUpAt(); at != l.end.Add(cfg.Drain) {
+			t.Errorf("given up at %v, want at the end of the time to drain", at)
+		}
+	})
+	t.Run("nothing was dialled yet", func(t *testing.T) {
+		cfg := config(t, []netip.AddrPort{closedPort(t)}, policy.Policy{})
+		cfg.Arrivals = workloads.NewArrivals(workloads.Constant, units.Rate(1), 1)
+		l := stepping(t, cfg, workloads.Block{Data: time.Hour})
+		if at := l.giveUpAt(); at != l.end.Add(cfg.Drain) {
+			t.Errorf("given up at %v, want at the end of the time to drain", at)
+		}
+	})
+}
