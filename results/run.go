@@ -41,8 +41,12 @@ type Run struct {
 	Clients      int       `json:"clients"`
 	Loops        int       `json:"loops"` // the most that a policy ran on; see Policy.Loops
 	// Interrupted says that the user ended the run early.
-	Interrupted bool     `json:"interrupted"`
-	Warnings    []string `json:"warnings"`
+	Interrupted bool `json:"interrupted"`
+	// Void says why no figure of the run may be relied on: it reached no server,
+	// or ended before its plan by itself; "" when neither is so. A void run holds
+	// no comparison.
+	Void     string   `json:"void_reason,omitempty"`
+	Warnings []string `json:"warnings"`
 	// BestCase says that the service has no limit of capacity and that its
 	// replicas are independent: nothing that a hedge costs can hurt there.
 	BestCase       bool         `json:"best_case"`

@@ -21,6 +21,9 @@ func WriteText(w io.Writer, r *Run) error {
 	if r.Interrupted {
 		b.WriteString("INTERRUPTED by the user: this is what was measured until then.\n\n")
 	}
+	if r.Void != "" {
+		fmt.Fprintf(b, "VOID, %s: this is what was counted until then.\n\n", oneLine(r.Void))
+	}
 	for _, s := range r.headLines() {
 		fmt.Fprintln(b, s)
 	}

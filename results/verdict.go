@@ -34,8 +34,9 @@ type Claim struct {
 
 // Verdict says what of a Run is valid, claim by claim.
 type Verdict struct {
-	// Valid is false when the generator spoiled a figure that the objective or
-	// a comparison uses. Too few samples make single claims invalid, not the Run.
+	// Valid is false when the run is void, or when the generator spoiled a
+	// figure that the objective or a comparison uses. Too few samples make single
+	// claims invalid, not the Run.
 	Valid  bool    `json:"valid"`
 	Claims []Claim `json:"claims"`
 }
@@ -62,6 +63,8 @@ func (v *Verdict) GeneratorInvalid() bool {
 //   - over 5 % of hedges and timeouts (10 or more) were spurious,
 //   - there are too few samples.
 //
+// A void Run is not valid, whatever its claims.
+//
 // For a share OK within T, T stands for p_k. In closed loop there is no
 // schedule: the first three do not apply, and read delay makes a claim invalid
 // without making the Run so. Judge uses only what a saved Run holds.
@@ -77,7 +80,7 @@ func Judge(r *Run) Verdict {
 			v.Claims = append(v.Claims, r.judgeShare(p, &p.OKWithin[n]))
 		}
 	}
-	v.Valid = !v.GeneratorInvalid()
+	v.Valid = r.Void == "" && !v.GeneratorInvalid()
 	return v
 }
 

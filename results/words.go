@@ -118,7 +118,10 @@ func (r *Run) targetLines() []string {
 // verdictLines say which figures of the table hold.
 func (r *Run) verdictLines() []string {
 	head := "verdict: valid"
-	if !r.Verdict.Valid {
+	switch {
+	case r.Void != "":
+		head = "verdict: NOT VALID, the run is void: " + oneLine(r.Void)
+	case !r.Verdict.Valid:
 		head = "verdict: NOT VALID, the generator spoiled figures that the result rests on"
 	}
 	lines := []string{head}

@@ -93,7 +93,7 @@ func startChild(in *bufio.Reader) (*Target, error) {
 }
 
 // closePatience is how long Close waits for a child before it kills it.
-const closePatience = 5 * time.Second
+const closePatience = 2 * time.Second
 
 // maxStderr bounds what is kept of a child's standard error: the last bytes.
 const maxStderr = 4 << 10
@@ -217,7 +217,7 @@ func (c *Child) explain(err error) error {
 }
 
 // Close ends the child and waits for it: by the end of its standard input, or
-// after 5 s by force. It returns what Err does.
+// after 2 s by force. It returns what Err does.
 func (c *Child) Close() error {
 	c.closing.Do(func() {
 		c.stdin.Close()

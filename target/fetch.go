@@ -14,7 +14,7 @@ import (
 
 const (
 	// fetchTimeout bounds one request for a page when its context does not.
-	fetchTimeout = 10 * time.Second
+	fetchTimeout = 2 * time.Second
 	maxPage      = 64 << 20
 )
 

@@ -60,18 +60,14 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 	}
 	r.Driver, r.Host = results.Sockets, host(m.eng.Method())
 	r.StartedAt, r.DurationNS = m.began.UTC(), int64(m.ended.Sub(m.began))
-	r.Interrupted = m.interrupted
+	r.Interrupted, r.Void = m.interrupted, m.early
 	r.Requested.Endpoints = m.site.Names
 	m.achieved(r)
 	var digests []string
 	r.Target, digests, r.NoTarget = m.collect(ctx)
 	r.TargetSeed = m.targetSeed
-	if m.child != nil {
-		select {
-		case <-m.child.Done():
-			r.Warnings = append(r.Warnings, fmt.Sprintf("the embedded target ended during the run (%v)", m.child.Err()))
-		default:
-		}
+	if m.childEnded() && m.early == "" {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the embedded target ended after the last call (%v)", m.child.Err()))
 	}
 	for i := range m.lanes {
 		l, np := &m.lanes[i], &p.Workload.Policies[i]
@@ -93,12 +89,26 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 		r.Policies = append(r.Policies, rp)
 	}
 	r.DrawsDigest = r.Policies[0].DrawsDigest
+	if r.Void == "" && !r.Interrupted {
+		r.Void = m.void(r)
+	}
 	m.digest(r)
 	if err := m.predict(ctx, r); err != nil {
 		return nil, err
 	}
 	finish(r)
 	return r, nil
+}
+
+// void says why no figure of a run that went to its end may be relied on.
+func (m *measurement) void(r *results.Run) string {
+	if _, ok := Unreached(r); ok {
+		return "no attempt reached the server"
+	}
+	if m.child != nil && r.Target == nil {
+		return "the embedded target does not say what it did: " + r.NoTarget
+	}
+	return ""
 }
 
 // achieved fills in what came of the request.
@@ -141,7 +151,7 @@ func (m *measurement) digest(r *results.Run) {
 	}
 	r.ArrivalsDigest.Value = hex(m.lanes[0].digest)
 	for i := range m.lanes {
-		if m.lanes[i].digest != m.lanes[0].digest && !m.interrupted {
+		if m.lanes[i].digest != m.lanes[0].digest && !m.interrupted && m.early == "" {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("policy %s met other arrivals than policy %s",
 				m.plan.Workload.Policies[i].Name, m.plan.Workload.Policies[0].Name))
 		}
@@ -158,6 +168,8 @@ func (m *measurement) predict(ctx context.Context, r *results.Run) error {
 		reason = "the simulator runs open loops"
 	case m.interrupted:
 		reason = "the run was interrupted"
+	case r.Void != "":
+		reason = "the run is void"
 	}
 	if reason != "" {
 		for i := range r.Policies {
@@ -182,7 +194,13 @@ func (m *measurement) predict(ctx context.Context, r *results.Run) error {
 
 // finish compares every policy with the first one and judges the Run.
 func finish(r *results.Run) {
-	if len(r.Policies) > 1 && !r.Interrupted {
+	switch {
+	case len(r.Policies) < 2:
+	case r.Interrupted:
+		r.NoComparison = "the run was interrupted"
+	case r.Void != "":
+		r.NoComparison = "the run is void"
+	default:
 		o := results.CompareOptions{Seed: r.Seed}
 		if len(r.Requested.WithinNS) > 0 {
 			o.Within = time.Duration(r.Requested.WithinNS[0])
@@ -190,8 +208,6 @@ func finish(r *results.Run) {
 		for i := range r.Policies[1:] {
 			r.Comparisons = append(r.Comparisons, results.Compare(&r.Policies[0], &r.Policies[i+1], o))
 		}
-	} else if len(r.Policies) > 1 {
-		r.NoComparison = "the run was interrupted"
 	}
 	judge(r)
 }

@@ -133,6 +133,7 @@ type measurement struct {
 	prior       string    // policy of the block before
 	blockBegan  time.Time // of the block under way
 	interrupted bool
+	early       string // why the measurement ended before its plan; "" when it did not
 }
 
 // newRunID returns 16 random hexadecimal digits.
@@ -186,14 +187,7 @@ func runKey(runID string, i int) string { return fmt.Sprintf("%s-%02d", runID, i
 // that nothing was measured; a server that fails is a result. When ctx ends,
 // what is under way is given the time to drain, as by Interrupt.
 func Real(ctx context.Context, p *Plan, s *Setup) (*results.Run, error) {
-	m := &measurement{plan: p, setup: s, runID: newRunID(), lanes: make([]lane, len(p.Workload.Policies))}
-	for i := range m.lanes {
-		m.lanes[i].data = ledger.New(p.Workload.Within)
-		m.lanes[i].intervals = results.NewIntervals(0)
-		if s.callHeaders(p) {
-			m.lanes[i].key = runKey(m.runID, i)
-		}
-	}
+	m := newMeasurement(p, s)
 	defer m.close()
 	if err := m.open(ctx); err != nil {
 		return nil, err
@@ -202,6 +196,18 @@ func Real(ctx context.Context, p *Plan, s *Setup) (*results.Run, error) {
 		return nil, err
 	}
 	return m.run(context.WithoutCancel(ctx))
+}
+
+func newMeasurement(p *Plan, s *Setup) *measurement {
+	m := &measurement{plan: p, setup: s, runID: newRunID(), lanes: make([]lane, len(p.Workload.Policies))}
+	for i := range m.lanes {
+		m.lanes[i].data = ledger.New(p.Workload.Within)
+		m.lanes[i].intervals = results.NewIntervals(0)
+		if s.callHeaders(p) {
+			m.lanes[i].key = runKey(m.runID, i)
+		}
+	}
+	return m
 }
 
 // measure drives all blocks.
@@ -224,6 +230,9 @@ func (m *measurement) measure(ctx context.Context) error {
 		}
 		if err := m.drive(ctx, b); err != nil {
 			return err
+		}
+		if m.early != "" {
+			break
 		}
 	}
 	m.ended = time.Now()
@@ -299,16 +308,22 @@ func (m *measurement) close() {
 	}
 }
 
-// watch stops the engine on an interrupt or when ctx ends; the function it
-// returns ends the watching.
+// watch stops the engine on an interrupt, or when ctx or the embedded target
+// ends; the function it returns ends the watching.
 func (m *measurement) watch(ctx context.Context) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
+	var gone <-chan struct{}
+	if m.child != nil {
+		gone = m.child.Done()
+	}
 	go func() {
 		defer close(ended)
 		select {
 		case <-m.setup.Interrupt:
 			m.eng.Stop()
 		case <-ctx.Done():
+			m.eng.Stop()
+		case <-gone:
 			m.eng.Stop()
 		case <-done:
 		}
@@ -349,11 +364,33 @@ func (m *measurement) drive(ctx context.Context, b Planned) error {
 	l.end, l.digest = got.End, got.Digest
 	l.target = l.target || got.Target
 	m.prior = name
-	m.interrupted = m.interrupted || got.Stopped
-	if m.child != nil {
-		m.settle(ctx, l.key)
+	m.early = got.Early
+	switch {
+	case m.childEnded():
+		m.early = "the embedded target has ended"
+		if err := m.child.Err(); err != nil {
+			m.early = err.Error()
+		}
+	case got.Stopped:
+		m.interrupted = true
+	}
+	if m.child != nil && m.early == "" {
+		m.settle(ctx, l.key) // an error shows when the ledgers are compared
 	}
 	return nil
+}
+
+// childEnded says whether the embedded target's process has ended.
+func (m *measurement) childEnded() bool {
+	if m.child == nil {
+		return false
+	}
+	select {
+	case <-m.child.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // unseen is the state at the start of a block in real time: the engine reports

@@ -14,23 +14,26 @@ import (
 const idlePoll = 20 * time.Millisecond
 
 // settle waits until the target has nothing in flight of the run key, at most
-// for the time to drain: work of callers that have left may go on there.
-func (m *measurement) settle(ctx context.Context, key string) {
-	ctx, stop := context.WithTimeout(ctx, m.plan.Workload.Drain)
-	defer stop()
+// for the time to drain: work of callers that have left may go on there. It
+// returns the last ledger that could be read.
+func (m *measurement) settle(ctx context.Context, key string) (*target.Ledger, error) {
 	tick := time.NewTicker(idlePoll)
 	defer tick.Stop()
+	enough := time.NewTimer(m.plan.Workload.Drain)
+	defer enough.Stop()
 	for {
 		l, err := target.FetchLedger(ctx, m.ledgerURL, key)
 		if err != nil {
-			return // collect says what the matter is
+			return nil, err
 		}
 		if r := l.Run(key); r == nil || r.InFlight == 0 {
-			return
+			return l, nil
 		}
 		select {
+		case <-enough.C:
+			return l, nil
 		case <-ctx.Done():
-			return
+			return l, nil
 		case <-tick.C:
 		}
 	}
@@ -75,8 +78,7 @@ func (m *measurement) collect(ctx context.Context) (t *results.Target, digests [
 	t = &results.Target{}
 	for i := range m.lanes {
 		l := &m.lanes[i]
-		m.settle(ctx, l.key)
-		led, err := target.FetchLedger(ctx, m.ledgerURL, l.key)
+		led, err := m.settle(ctx, l.key)
 		if err != nil {
 			return nil, digests, err.Error()
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -182,6 +183,55 @@ func TestEmbeddedTargetAgreesWithTheOracle(t *testing.T) {
 	}
 }
 
+// TestTargetDies: the measurement stops with the embedded target, keeps what
+// was counted, compares nothing and is not valid.
+func TestTargetDies(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childEnv, "1")
+	w := workload(t, "plain", "hedge=10ms")
+	w.Service, w.Duration, w.Warmup, w.WarmupGiven = parseService(t, "time: constant(1ms)\n"), time.Hour, 0, true
+	p := plan(t, w, false)
+	s := &Setup{CallHeaders: "auto", Child: []string{exe}}
+	m := newMeasurement(p, s)
+	defer m.close()
+	s.Observer.Interval = func(string, engine.Interval) { syscall.Kill(m.child.Pid(), syscall.SIGKILL) }
+	if err := s.Check(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.measure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Void != "the target has ended: signal: killed" || r.Verdict.Valid || r.Interrupted || len(r.Comparisons) > 0 || r.NoComparison == "" {
+		t.Errorf("void %q, valid %v, interrupted %v, %d comparisons (%s)", r.Void, r.Verdict.Valid, r.Interrupted, len(r.Comparisons), r.NoComparison)
+	}
+	if r.Policies[0].Calls.OK == 0 || r.Policies[1].Calls.Scheduled != 0 {
+		t.Errorf("%d ok of the first policy, %d begun of the second", r.Policies[0].Calls.OK, r.Policies[1].Calls.Scheduled)
+	}
+}
+
+// TestTargetDoesNotSay: without the embedded target's ledger no run is valid.
+func TestTargetDoesNotSay(t *testing.T) {
+	m := &measurement{child: &target.Child{}}
+	r := &results.Run{NoTarget: "read ledger: timeout"}
+	if got := m.void(r); got != "the embedded target does not say what it did: read ledger: timeout" {
+		t.Errorf("void %q", got)
+	}
+	r.Target = &results.Target{}
+	if got := m.void(r); got != "" {
+		t.Errorf("void %q of a run with both ledgers", got)
+	}
+}
+
 // logged counts the values in a histogram log.
 func logged(t *testing.T, r io.Reader) (n uint64) {
 	t.Helper()
@@ -304,6 +354,7 @@ func TestJudge(t *testing.T) {
 			r.Mode = results.Closed
 			r.Target = &results.Target{Reconciliation: []results.Reconciliation{{Policy: "a", Holds: true}}}
 		}, true},
+		{"a void run", late("a"), func(r *results.Run) { r.Mode, r.Void = results.Closed, "the server is gone" }, false},
 		{"ledgers that disagree", late("a"), func(r *results.Run) {
 			r.Mode = results.Closed
 			r.Target = &results.Target{Reconciliation: []results.Reconciliation{{Policy: "a"}}}
