@@ -44,7 +44,11 @@ func ParseDuration(s string) (time.Duration, error) {
 			n = len(after)
 		}
 		unit := after[:n]
-		if unit == "" {
+		switch {
+		case unit != "":
+		case after != "":
+			return 0, fmt.Errorf("%q is not a duration, want one such as 10s", s)
+		default:
 			return 0, fmt.Errorf("%q has no unit at its end, want a duration such as %s", s, s+"s")
 		}
 		ns, ok := lengthOf(unit)
