@@ -34,7 +34,7 @@ func WriteJSON(w io.Writer, r *Run) error {
 
 // WriteFile writes a file in one step: render fills a temporary file beside it
 // that takes its name only when it is complete and on disk, so that a full disk
-// leaves what was there before. A path that exists and is not a regular file (a
+// leaves what was there before. Symbolic links are followed. A path that exists and is not a regular file (a
 // device, a pipe) is written to directly. Every error names the file; the
 // caller then prints the result elsewhere.
 func WriteFile(path string, render func(io.Writer) error) error {
@@ -53,15 +53,20 @@ func WriteFile(path string, render func(io.Writer) error) error {
 }
 
 func writeFile(path string, render func(io.Writer) error) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
-		return writeThrough(path, render)
-	}
-	f, err := createBeside(path)
+	path, err := FinalPath(path)
 	if err != nil {
 		return err
+	}
+	st, err := os.Stat(path)
+	if err == nil && !st.Mode().IsRegular() {
+		return writeThrough(path, render)
+	}
+	f, createErr := createBeside(path)
+	if createErr != nil {
+		return createErr
+	}
+	if err == nil { // what is replaced keeps its permissions
+		_ = f.Chmod(st.Mode().Perm())
 	}
 	err = render(f)
 	if err == nil {
@@ -77,6 +82,35 @@ func writeFile(path string, render func(io.Writer) error) error {
 		_ = os.Remove(f.Name()) // the first error is the one to tell
 	}
 	return err
+}
+
+// maxLinks is how many symbolic links FinalPath follows, as many as Linux does.
+const maxLinks = 40
+
+// FinalPath follows symbolic links to the file that opening path for writing
+// would fill, as a shell's ">" does; that file need not exist.
+func FinalPath(path string) (string, error) {
+	for range maxLinks {
+		dir, file := filepath.Split(path)
+		if dir == "" {
+			dir = "."
+		}
+		dir, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(dir, file)
+		to, err := os.Readlink(path)
+		switch {
+		case err != nil: // not a link, or not there
+			return path, nil
+		case filepath.IsAbs(to):
+			path = to
+		default:
+			path = dir + string(filepath.Separator) + to
+		}
+	}
+	return "", errors.New("too many symbolic links")
 }
 
 func writeThrough(path string, render func(io.Writer) error) error {

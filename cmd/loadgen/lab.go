@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"latencylab/lab"
 	"latencylab/units"
@@ -32,17 +33,18 @@ func runLab(a *app, args []string) error {
 	fs := flagSet("lab")
 	scalar(fs, &opts.Seed, "seed", "", "N", seed)
 	scalar(fs, &opts.Requests, "requests", "n", "N", positive(units.ParseCount))
-	scalar(fs, &o.path, "output", "o", "FILE", text)
+	scalar(fs, &o.path, "output", "o", "FILE", file)
 	scalar(fs, &o.format, "format", "", "FORMAT", oneOf("text", "json"))
 	if err := a.parse(fs, labHelp, args); err != nil {
 		return err
 	}
 	switch fs.NArg() {
 	case 0:
+		var list strings.Builder
 		for _, l := range lab.All() {
-			fmt.Fprintf(a.stdout, "%-16s %s\n", l.Name, l.About)
+			fmt.Fprintf(&list, "%-16s %s\n", l.Name, l.About)
 		}
-		return nil
+		return a.print(list.String())
 	case 1:
 	default:
 		return usagef("lab takes one name, got %d arguments", fs.NArg())
@@ -51,7 +53,7 @@ func runLab(a *app, args []string) error {
 	if err != nil {
 		return usage(err)
 	}
-	if err := o.check(1); err != nil {
+	if err := o.check(a, 1); err != nil {
 		return err
 	}
 	interrupt, stop := a.interrupts()

@@ -110,7 +110,7 @@ func main() {
 	// A reader of stdout or stderr that has left is an error of writing, not the
 	// end of a measurement whose result may go to a file.
 	signal.Ignore(syscall.SIGPIPE)
-	a := &app{stdout: os.Stdout, stderr: os.Stderr, args: os.Args}
+	a := &app{stdout: standardOutput(os.Stdout), stderr: os.Stderr, args: os.Args}
 	os.Exit(a.main())
 }
 
@@ -139,11 +139,9 @@ func (a *app) dispatch() error {
 	name, args := a.args[1], a.args[2:]
 	switch name {
 	case "--help", "-h", "help":
-		io.WriteString(a.stdout, mainHelp)
-		return nil
+		return a.print(mainHelp)
 	case "--version", "version":
-		fmt.Fprintln(a.stdout, version())
-		return nil
+		return a.print(version() + "\n")
 	}
 	for _, c := range commands {
 		if c.name != name {
@@ -159,6 +157,14 @@ func (a *app) dispatch() error {
 		return usagef("the flag %s stands before a command, want loadgen COMMAND [flags]; see loadgen --help", name)
 	}
 	return usagef("unknown command %q, want run, sim, lab or report", name)
+}
+
+// print writes s to standard output.
+func (a *app) print(s string) error {
+	if _, err := io.WriteString(a.stdout, s); err != nil {
+		return fmt.Errorf("write to standard output: %w", bare(err))
+	}
+	return nil
 }
 
 // oneLine keeps an error to the one line that stderr promises.

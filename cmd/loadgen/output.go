@@ -22,8 +22,16 @@ type output struct {
 }
 
 func (o *output) register(fs *pflag.FlagSet) {
-	scalar(fs, &o.path, "output", "o", "FILE", text)
+	scalar(fs, &o.path, "output", "o", "FILE", file)
 	scalar(fs, &o.format, "format", "", "FORMAT", oneOf(results.Formats...))
+}
+
+// file takes any text but "".
+func file(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("is empty, want a file's name, or - for standard output")
+	}
+	return s, nil
 }
 
 // toFile says whether a file is written beside standard output.
@@ -65,21 +73,28 @@ func (o *output) formats() []string {
 
 // check finds out before anything is measured that the file cannot be written,
 // or that a run of so many policies has no such format.
-func (o *output) check(policies int) error {
+func (o *output) check(a *app, policies int) error {
 	if policies > 1 && slices.Contains(o.formats(), "hgrm") {
 		return usagef("--format hgrm shows one policy, and there are %d: save JSON and use loadgen report --policy NAME", policies)
 	}
 	if !o.toFile() {
+		if a.lostOutput() {
+			return fmt.Errorf("write to standard output: %w; nothing was measured", errClosed)
+		}
 		return nil
 	}
 	if err := writable(o.path); err != nil {
-		return fmt.Errorf("write %s: %w; nothing was measured", o.path, err)
+		return fmt.Errorf("write %s: %w; nothing was measured", o.path, bare(err))
 	}
 	return nil
 }
 
 // writable tries what writing a file would need, without changing it.
 func writable(path string) error {
+	path, err := results.FinalPath(path)
+	if err != nil {
+		return err
+	}
 	st, err := os.Stat(path)
 	switch {
 	case err == nil && st.IsDir():
@@ -89,7 +104,7 @@ func writable(path string) error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".loadgen-*")
 	if err != nil {
-		return bare(err)
+		return err
 	}
 	f.Close()
 	os.Remove(f.Name())
@@ -101,6 +116,10 @@ func bare(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
 		return p.Err
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		return l.Err
 	}
 	return err
 }
@@ -117,7 +136,10 @@ func (o *output) write(a *app, r *results.Run) error {
 		_, err := w.Write(b.Bytes())
 		return err
 	}
-	first := show(a.stdout, o.stdoutFormat())
+	var first error
+	if !o.toFile() || !a.lostOutput() {
+		first = show(a.stdout, o.stdoutFormat())
+	}
 	if first != nil {
 		first = fmt.Errorf("write the result to standard output: %w", bare(first))
 	}
@@ -143,24 +165,37 @@ func (o *output) logPath() (path string, ok bool) {
 	return strings.TrimSuffix(o.path, ".json") + ".hlog", true
 }
 
-// logFile is a file whose first error is kept and ends the writing.
+// logFile is the interval log while a run is under way. It fills a file of its
+// own name with ".part" that takes the place of an older log only together with
+// the Run that it belongs to. Its first error is kept and ends the writing. A
+// nil logFile is one that is not wanted.
 type logFile struct {
-	path string
+	path string // as the user is told
+	part string // what is written
+	to   string // the name that part gets at the end; "" when part is it
 	f    *os.File
 	err  error
 }
 
-// openLog creates the interval log; a nil logFile is one that is not wanted.
+// openLog creates the interval log, if there is to be one.
 func (o *output) openLog() (*logFile, error) {
 	path, ok := o.logPath()
 	if !ok {
 		return nil, nil
 	}
-	f, err := os.Create(path)
+	l := &logFile{path: path}
+	to, err := results.FinalPath(path)
+	if err == nil {
+		l.part, l.to = to+".part", to
+		if st, statErr := os.Stat(to); statErr == nil && !st.Mode().IsRegular() {
+			l.part, l.to = to, ""
+		}
+		l.f, err = os.Create(l.part)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w; nothing was measured", path, bare(err))
 	}
-	return &logFile{path: path, f: f}, nil
+	return l, nil
 }
 
 func (l *logFile) Write(p []byte) (int, error) {
@@ -172,14 +207,38 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// close returns the first error of all writes.
-func (l *logFile) close() error {
+// drop removes the log of a run of which nothing was measured.
+func (l *logFile) drop() {
 	if l == nil {
-		return nil
+		return
+	}
+	l.f.Close()
+	if l.to != "" {
+		os.Remove(l.part)
+	}
+}
+
+// keep ends the log. written is how writing its Run went: when that failed, the
+// log keeps the name that tells it from a log with a Run. It returns the first
+// error of all.
+func (l *logFile) keep(written error) error {
+	if l == nil {
+		return written
 	}
 	err := l.f.Close()
 	if l.err != nil {
 		err = l.err
+	}
+	if written != nil {
+		if l.to != "" {
+			return fmt.Errorf("%w; the intervals are in %s.part", written, l.path)
+		}
+		return written
+	}
+	if l.to != "" {
+		if moved := os.Rename(l.part, l.to); err == nil {
+			err = moved
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", l.path, bare(err))

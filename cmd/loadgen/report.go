@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -88,10 +87,7 @@ func runReport(a *app, args []string) error {
 // file cannot be written, to standard output all the same.
 func (o *output) deliver(a *app, b []byte) error {
 	if !o.toFile() {
-		if _, err := a.stdout.Write(b); err != nil {
-			return fmt.Errorf("write to standard output: %w", bare(err))
-		}
-		return nil
+		return a.print(string(b))
 	}
 	err := results.WriteFile(o.path, func(w io.Writer) error {
 		_, err := w.Write(b)

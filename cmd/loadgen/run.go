@@ -141,7 +141,7 @@ func runRun(a *app, args []string) error {
 	if err := s.Check(p); err != nil {
 		return usage(err)
 	}
-	if err := m.output.check(len(p.Workload.Policies)); err != nil {
+	if err := m.output.check(a, len(p.Workload.Policies)); err != nil {
 		return err
 	}
 	exe, err := os.Executable()
@@ -165,14 +165,10 @@ func runRun(a *app, args []string) error {
 	r, err := trial.Real(context.Background(), p, s)
 	show.end()
 	if err != nil {
-		log.close()
+		log.drop()
 		return err
 	}
-	err = m.output.write(a, r)
-	if logErr := log.close(); err == nil {
-		err = logErr
-	}
-	if err != nil {
+	if err := log.keep(m.output.write(a, r)); err != nil {
 		return err
 	}
 	if sample, ok := trial.Unreached(r); ok && !r.Interrupted {

@@ -56,7 +56,7 @@ func runSim(a *app, args []string) error {
 		return usage(err)
 	}
 	p.Version, p.Command = a.identity()
-	if err := m.output.check(len(p.Workload.Policies)); err != nil {
+	if err := m.output.check(a, len(p.Workload.Policies)); err != nil {
 		return err
 	}
 	interrupt, stop := a.interrupts()

@@ -105,7 +105,9 @@ func (a *app) parse(fs *pflag.FlagSet, help string, args []string) error {
 		return nil
 	}
 	if errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprint(a.stdout, help)
+		if lost := a.print(help); lost != nil {
+			return lost
+		}
 		return err
 	}
 	var unknown *pflag.NotExistError
