@@ -108,6 +108,9 @@ const maxTotal = 1 << 56
 // and Max are then the bounds of the outermost buckets and Sum that of the
 // bottoms; see SetExact.
 func Decode(s string) (*Histogram, error) {
+	if err := checkHeader(s); err != nil {
+		return nil, fmt.Errorf("decode histogram: %w", err)
+	}
 	f, err := hdr.Decode([]byte(s))
 	if err != nil {
 		return nil, fmt.Errorf("decode histogram: %w", err)

@@ -1,6 +1,10 @@
 package histo
 
 import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -142,6 +146,46 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s: decoded to %d values, want an error", c.why, h.Count())
 		} else if strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "decode histogram: ") {
 			t.Errorf("%s: error %q is not one line of ours", c.why, err)
+		}
+	}
+}
+
+func TestDecodeNamesWhatIsWrongWithTheHeader(t *testing.T) {
+	// encoded is an encoding whose header is what change makes of a good one.
+	encoded := func(outer uint32, change func(h []byte)) string {
+		h := make([]byte, headerSize, headerSize+1)
+		binary.BigEndian.PutUint32(h[0:], plainCookie)
+		binary.BigEndian.PutUint32(h[4:], 1)
+		binary.BigEndian.PutUint32(h[12:], 3)
+		binary.BigEndian.PutUint64(h[16:], 1)
+		binary.BigEndian.PutUint64(h[24:], uint64(Highest))
+		binary.BigEndian.PutUint64(h[32:], math.Float64bits(1))
+		change(h)
+		var packed bytes.Buffer
+		z := zlib.NewWriter(&packed)
+		z.Write(append(h, 0))
+		z.Close()
+		b := binary.BigEndian.AppendUint32(nil, outer)
+		b = binary.BigEndian.AppendUint32(b, uint32(packed.Len()))
+		return base64.StdEncoding.EncodeToString(append(b, packed.Bytes()...))
+	}
+	same := func([]byte) {}
+	for _, c := range []struct {
+		why, in, want string
+	}{
+		{"a good header", encoded(compressedCookie, same), ""},
+		{"a lowest value of 0 is read as 1", encoded(compressedCookie, func(h []byte) { binary.BigEndian.PutUint64(h[16:], 0) }), ""},
+		{"an older format", encoded(0x1c849312, same), "cookie 0x1c849312 (compressed V1), want 0x1c849314 (compressed V2)"},
+		{"no cookie", encoded(0x01020304, same), "cookie 0x01020304 (no format of HdrHistogram), want 0x1c849314 (compressed V2)"},
+		{"an older format inside", encoded(compressedCookie, func(h []byte) { h[3] = 0x11 }), "inside: cookie 0x1c849311 (plain V1), want 0x1c849313 (plain V2)"},
+		{"too many digits", encoded(compressedCookie, func(h []byte) { h[15] = 6 }), "6 significant digits, want 0 to 5"},
+		{"an empty range", encoded(compressedCookie, func(h []byte) { binary.BigEndian.PutUint64(h[24:], 1) }), "range from 1 to 1, want the highest value at least twice the lowest"},
+		{"a range below 0", encoded(compressedCookie, func(h []byte) { h[24] = 0x80 }), "range from 1 to -"},
+		{"scaled values", encoded(compressedCookie, func(h []byte) { binary.BigEndian.PutUint64(h[32:], math.Float64bits(0.5)) }), "values scaled by 0.5, want whole ns"},
+	} {
+		_, err := Decode(c.in)
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), "decode histogram: "+c.want) {
+			t.Errorf("%s: error %v, want %q", c.why, err, c.want)
 		}
 	}
 }

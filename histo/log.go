@@ -122,12 +122,18 @@ func (l *LogReader) Next() (Interval, error) {
 		case line == "" || line[0] == '"':
 			continue
 		case line[0] == '#':
-			l.comment(line)
+			if err := l.comment(line); err != nil {
+				l.err = fmt.Errorf("read histogram log: %s:%d: %w", l.name, l.n, err)
+			}
 			continue
 		}
 		iv, err := parseInterval(line)
 		if err != nil {
-			l.err = fmt.Errorf("read histogram log: %s:%d: %w", l.name, l.n, err)
+			at := l.n
+			if short := (cutError{}); errors.As(err, &short) && !l.s.Scan() {
+				err = fmt.Errorf("%w (is the log cut off?)", err)
+			}
+			l.err = fmt.Errorf("read histogram log: %s:%d: %w", l.name, at, err)
 			break
 		}
 		return iv, nil
@@ -144,25 +150,38 @@ func (l *LogReader) Next() (Interval, error) {
 	return Interval{}, l.err
 }
 
-func (l *LogReader) comment(line string) {
+// cutError is an error that a line cut short may be the cause of.
+type cutError struct{ error }
+
+func (e cutError) Unwrap() error { return e.error }
+
+// comment reads what a line of the header says.
+func (l *LogReader) comment(line string) error {
+	if rest, ok := strings.CutPrefix(line, "#[Histogram log format version "); ok {
+		version := strings.TrimSuffix(rest, "]")
+		if major, _, _ := strings.Cut(version, "."); major != "1" {
+			return fmt.Errorf("log format version %q, want 1.0 to 1.3", clip(version))
+		}
+	}
 	if rest, ok := strings.CutPrefix(line, "#[StartTime: "); ok {
 		number, _, _ := strings.Cut(rest, " ")
 		if x, err := strconv.ParseFloat(number, 64); err == nil && finite(x) {
 			l.StartTime = x
 		}
 	}
+	return nil
 }
 
 func parseInterval(line string) (iv Interval, err error) {
 	if rest, ok := strings.CutPrefix(line, "Tag="); ok {
 		iv.Tag, line, ok = strings.Cut(rest, ",")
 		if !ok {
-			return iv, fmt.Errorf("no comma after tag %q", clip(iv.Tag))
+			return iv, cutError{fmt.Errorf("no comma after tag %q", clip(iv.Tag))}
 		}
 	}
 	fields := strings.Split(line, ",")
 	if len(fields) != 4 {
-		return iv, fmt.Errorf("%d fields, want start, length, maximum and histogram (is the log cut off?)", len(fields))
+		return iv, cutError{fmt.Errorf("%d fields, want start, length, maximum and histogram", len(fields))}
 	}
 	for i, to := range []*float64{&iv.Start, &iv.Length, &iv.Max} {
 		if *to, err = strconv.ParseFloat(strings.TrimSpace(fields[i]), 64); err != nil || !finite(*to) {
@@ -170,7 +189,7 @@ func parseInterval(line string) (iv Interval, err error) {
 		}
 	}
 	if iv.Values, err = Decode(strings.TrimSpace(fields[3])); err != nil {
-		return iv, fmt.Errorf("%w (is the log cut off?)", err)
+		return iv, cutError{err}
 	}
 	return iv, nil
 }

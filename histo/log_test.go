@@ -114,6 +114,11 @@ func TestLogReader(t *testing.T) {
 		{"a last line without line feed counts", "1,1,1," + ok, 1, ""},
 		{"a StartTime that is no number is a comment", "#[StartTime: soon]\n1,1,1," + ok, 1, ""},
 		{"a histogram that was cut off names its line", "1,1,1," + ok + "\n2,1,1," + ok[:len(ok)-7], 1, "x.hlog:2: decode"},
+		{"an error at the end asks whether the log is cut off", "1,1,1," + ok[:9], 0, "(is the log cut off?)"},
+		{"an error before the end does not ask", "1,1\n1,1,1," + ok, 0, "x.hlog:1: 2 fields, want start, length, maximum and histogram$"},
+		{"a broken histogram before the end does not ask", "1,1,1," + ok[:9] + "\n#", 0, "x.hlog:1: decode histogram: illegal base64 data at input byte 8$"},
+		{"a stamp that is no number is not cut off", "a,1,1," + ok, 0, "want a number$"},
+		{"a log of another version", "#[Histogram log format version 2.0]\n1,1,1," + ok, 0, `x.hlog:1: log format version "2.0", want 1.0 to 1.3$`},
 		{"a line cut off before its histogram names its line", "1,1,1," + ok + "\n\n2,1,", 1, "x.hlog:3: 3 fields"},
 		{"a stamp that is no number names its field", "a,1,1," + ok, 0, `x.hlog:1: field 1 = "a"`},
 		{"an infinite stamp is no number", "1,+Inf,1," + ok, 0, "x.hlog:1: field 2"},
@@ -128,7 +133,7 @@ func TestLogReader(t *testing.T) {
 				n++
 			}
 		}
-		if n != c.n || (c.err == "") != errors.Is(err, io.EOF) || !strings.Contains(err.Error(), c.err) {
+		if n != c.n || (c.err == "") != errors.Is(err, io.EOF) || !strings.Contains(err.Error()+"$", c.err) {
 			t.Errorf("%s: %d intervals, error %v; want %d, %q", c.why, n, err, c.n, c.err)
 		}
 		if _, again := l.Next(); again != err {

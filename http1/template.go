@@ -218,8 +218,11 @@ func checkHost(host string) error {
 	if host == "" {
 		return fmt.Errorf("host is empty, want host or host:port")
 	}
-	for i := 0; i < len(host); i++ {
-		if c := host[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("/?#@\\", c) >= 0 {
+	for i, c := range host {
+		if c > 0x7f {
+			return fmt.Errorf("host %q has %q at %d, want an international name in its ASCII form (xn--…)", host, c, i)
+		}
+		if c <= ' ' || c == 0x7f || strings.ContainsRune("/?#@\\", c) {
 			return fmt.Errorf("host %q has %q at %d, want host or host:port", host, c, i)
 		}
 	}

@@ -98,6 +98,7 @@ func TestTemplateErrors(t *testing.T) {
 		{"no host", "GET", "/", "", nil, "", nil, "host is empty"},
 		{"a host with a path", "GET", "/", "h/a", nil, "", nil, `host "h/a" has '/' at 1`},
 		{"a host with a line end", "GET", "/", "h\n", nil, "", nil, `has '\n' at 1`},
+		{"an international host that is not in ASCII", "GET", "/", "münchen.example", nil, "", nil, `host "münchen.example" has 'ü' at 1, want an international name in its ASCII form`},
 		{"an IPv6 host without brackets", "GET", "/", "::1", nil, "", nil, "without brackets"},
 		{"two hosts of the user's", "GET", "/", "h", []Header{{"Host", "a"}, {"host", "b"}}, "", nil, `header "host" is given twice ("a" and "b")`},
 		{"an empty name", "GET", "/", "h", []Header{{"", "a"}}, "", nil, `header name "" is not a token`},

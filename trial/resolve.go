@@ -95,6 +95,8 @@ func parseURL(what, raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%s %q has no host, want such as http://127.0.0.1:8080/", what, raw)
 	case u.User != nil:
 		return nil, fmt.Errorf("%s %q holds a user's name, want -H 'Authorization: …' instead", what, raw)
+	case strings.ContainsFunc(u.Host, func(c rune) bool { return c > 0x7f }):
+		return nil, fmt.Errorf("%s %q has the host %q, want an international name in its ASCII form (xn--…)", what, raw, u.Host)
 	case strings.ContainsAny(u.Host, " \t\"<>"):
 		return nil, fmt.Errorf("%s %q has a host with forbidden characters", what, raw)
 	}

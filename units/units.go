@@ -275,6 +275,9 @@ func checkNumber(s, what, example, unit string) error {
 	if num == "" {
 		return fmt.Errorf("%q is not %s, want one such as %s", s, what, example)
 	}
+	if rest == "" && unit == "/s" && strings.Trim(num, "0.") == "" {
+		return fmt.Errorf("%q is zero, want %s above 0 such as %s", s, what, example)
+	}
 	if rest == "" && unit != "" {
 		return fmt.Errorf("%q has no unit, want %s such as %s%s", s, what, num, unit)
 	}

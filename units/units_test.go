@@ -29,6 +29,8 @@ func TestParse(t *testing.T) {
 		{"zero with a unit", duration, "0s", time.Duration(0)},
 		{"the longest", duration, "9223372036854775807ns", time.Duration(math.MaxInt64)},
 		{"no unit", duration, "10", `"10" has no unit, want a duration such as 10s`},
+		{"a rate of zero without unit", rate, "0", `"0" is zero, want a rate above 0 such as 1000/s`},
+		{"a rate of zero with a point", rate, "0.0", `"0.0" is zero, want a rate above 0 such as 1000/s`},
 		{"zero without unit", duration, "0", `"0" has no unit, want a duration such as 0s`},
 		{"no unit at the end", duration, "1m30", `"1m30" has no unit at its end, want a duration such as 1m30s`},
 		{"an unknown unit", duration, "10sec", `"10sec" has the unknown unit "sec", want ns, us, ms, s, m or h`},

@@ -60,7 +60,7 @@ func (m *measureFlags) register(fs *pflag.FlagSet) {
 func positive[T time.Duration | uint64](parse func(string) (T, error)) func(string) (T, error) {
 	return func(s string) (T, error) {
 		v, err := parse(s)
-		if err == nil && v == 0 {
+		if err == nil && v == 0 || s != "" && strings.Trim(s, "0.") == "" {
 			err = fmt.Errorf("%q, want more than 0", s)
 		}
 		return v, err

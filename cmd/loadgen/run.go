@@ -38,7 +38,7 @@ file (with / or .yaml) or a built-in one; a flag replaces what it says.
       --warmup D            burn-in before data (3s to compare, else none)
       --drain D             time for calls after the end (5s, or the deadline)
       --call-headers WHEN   auto, on or off: number calls and attempts
-      --spin D              poll for this long before a call is due (0s)
+      --spin D              poll this long before a call is due (0s, up to 10ms)
       --seed N              keys arrivals and policies (1)
       --target-seed N       keys the embedded target's draws (the seed)
   -o, --output FILE         write the result, as JSON or as the ending says
@@ -75,8 +75,22 @@ func (m *runFlags) register(fs *pflag.FlagSet) {
 	list(fs, &m.endpoints, "endpoint", "", "HOST:PORT", text)
 	m.callHeaders = "auto"
 	scalar(fs, &m.callHeaders, "call-headers", "", "WHEN", oneOf("auto", "on", "off"))
-	scalar(fs, &m.spin, "spin", "", "D", units.ParseDuration)
+	scalar(fs, &m.spin, "spin", "", "D", spin)
 	fs.BoolVar(&m.progress, "progress", false, "")
+}
+
+// maxSpin is the longest time worth polling: one tick of a 100 Hz kernel, the
+// latest that an idle machine wakes a sleeper. Longer only burns the processor
+// that the server may need.
+const maxSpin = 10 * time.Millisecond
+
+// spin reads how long to poll before a call is due.
+func spin(s string) (time.Duration, error) {
+	d, err := units.ParseDuration(s)
+	if err == nil && d > maxSpin {
+		err = fmt.Errorf("%q, want at most %s: no machine wakes later than that without load", s, units.FormatDuration(maxSpin))
+	}
+	return d, err
 }
 
 func (m *runFlags) apply(w *workloads.Workload) error {
