@@ -272,7 +272,7 @@ func (e *Engine) collect(r *run) (*Block, error) {
 // collectEvery is how often garbage is collected at the least. What the reports
 // of intervals leave behind would otherwise pile up for the better part of an
 // hour before it reaches the collector's goal, and peak memory with it.
-const collectEvery = 30 * time.Second
+const collectEvery = 20 * time.Second
 
 // report starts the goroutine that passes intervals on while r runs; the
 // function it returns ends it after the last ones.
