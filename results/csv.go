@@ -4,9 +4,11 @@ import (
 	"encoding/csv"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"latencylab/policy"
+	"latencylab/units"
 )
 
 // csvHeader names the columns of WriteCSV.
@@ -25,7 +27,7 @@ var csvHeader = []string{"policy", "of", "interval", "start_ns", "figure", "valu
 // is one. Histograms are left out: see the formats json and hlog.
 func WriteCSV(w io.Writer, r *Run) error {
 	c := &csvWriter{w: csv.NewWriter(w)}
-	c.write(csvHeader...)
+	c.write(slices.Clone(csvHeader)...)
 	c.run(r)
 	for i := range r.Policies {
 		c.policy(&r.Policies[i])
@@ -52,7 +54,12 @@ type csvWriter struct {
 	place [4]string
 }
 
-func (c *csvWriter) write(fields ...string) { _ = c.w.Write(fields) }
+func (c *csvWriter) write(fields ...string) {
+	for i := range fields {
+		fields[i] = units.Plain(fields[i])
+	}
+	_ = c.w.Write(fields)
+}
 
 func (c *csvWriter) at(policy, of, interval, start string) {
 	c.place = [4]string{policy, of, interval, start}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"latencylab/histo"
+	"latencylab/units"
 )
 
 // Options choose what a format shows.
@@ -131,7 +132,7 @@ func WriteHgrm(w io.Writer, r *Run, o Options) error {
 // calls interval by interval (or block by block, when the Run has no
 // intervals), every other distribution over the whole run.
 func WriteHlog(w io.Writer, r *Run) error {
-	about := fmt.Sprintf("Logged by Latency Lab %s, values in ns; calls without an answer are not in it", r.Version)
+	about := fmt.Sprintf("Logged by Latency Lab %s, values in ns; calls without an answer are not in it", units.Plain(r.Version))
 	log := histo.NewLogWriter(w, about, r.StartedAt)
 	if err := log.WriteHeader(); err != nil {
 		return err

@@ -68,7 +68,7 @@ type Run struct {
 // MarshalJSON writes every key; an absent figure is null beside its reason.
 func (r Run) MarshalJSON() ([]byte, error) {
 	if r.Target == nil && r.NoTarget == "" {
-		r.NoTarget = "the target announced no ledger"
+		r.NoTarget = noLedger
 	}
 	if r.TargetSeed == nil && r.NoTargetSeed == "" {
 		r.NoTargetSeed = "the target's draws are not ours"

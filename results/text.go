@@ -25,7 +25,7 @@ func WriteText(w io.Writer, r *Run) error {
 		fmt.Fprintf(b, "VOID, %s: this is what was counted until then.\n\n", oneLine(r.Void))
 	}
 	for _, s := range r.headLines() {
-		fmt.Fprintln(b, s)
+		fmt.Fprintln(b, units.Plain(s))
 	}
 	b.WriteByte('\n')
 	writeTable(b, r.table())
@@ -36,7 +36,7 @@ func WriteText(w io.Writer, r *Run) error {
 			b.WriteByte('\n')
 		}
 		for _, s := range section {
-			fmt.Fprintln(b, s)
+			fmt.Fprintln(b, units.Plain(s))
 		}
 	}
 	return b.Flush()
@@ -210,12 +210,7 @@ func (r *Run) sampleLines() []string {
 
 // oneLine keeps what a server or the kernel said from breaking the report.
 func oneLine(s string) string {
-	s = strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return ' '
-		}
-		return c
-	}, s)
+	s = units.Plain(s)
 	if r := []rune(s); len(r) > 160 {
 		s = string(r[:160]) + "…"
 	}
@@ -228,6 +223,7 @@ func writeTable(b *bufio.Writer, rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
+			row[i] = units.Plain(cell)
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
@@ -290,7 +286,8 @@ func short(d time.Duration) string {
 	return number + " " + unit
 }
 
-// formatRate prints a rate to four digits: 1,000/s, 12.5/s.
+// formatRate prints a rate to about four digits, one below 0.1/s to three:
+// 1,000/s, 12.5/s, 0.000278/s.
 func formatRate(perS float64) string {
 	switch {
 	case perS >= 1000:
@@ -298,5 +295,9 @@ func formatRate(perS float64) string {
 	case perS >= 100:
 		return formatFloat(perS, 1) + "/s"
 	}
-	return formatFloat(perS, 3) + "/s"
+	places := 3
+	for x := perS; x > 0 && x < 0.1 && places < 12; x *= 10 {
+		places++
+	}
+	return formatFloat(perS, places) + "/s"
 }

@@ -91,10 +91,20 @@ func factor(x float64) string {
 	return strconv.FormatFloat(x, 'f', min(places, 6), 64)
 }
 
-// targetLines say whether the two ledgers agree.
+// ForeignServer is the reason for Run.NoTarget when nobody expected a ledger.
+const ForeignServer = "the server is not a target of ours"
+
+// noLedger is the reason for Run.NoTarget when the driver gave none.
+const noLedger = "the target announced no ledger"
+
+// targetLines say whether the two ledgers agree, or why that is not known.
 func (r *Run) targetLines() []string {
 	if r.Target == nil {
-		return nil
+		quiet := r.Driver == Virtual || r.NoTarget == "" || r.NoTarget == noLedger || r.NoTarget == ForeignServer
+		if quiet || strings.Contains(r.Void, r.NoTarget) { // the verdict says it
+			return nil
+		}
+		return wrap("target: its ledger was not held against the client's: "+r.NoTarget, 100)
 	}
 	var lines []string
 	for i := range r.Target.Reconciliation {
@@ -124,7 +134,7 @@ func (r *Run) verdictLines() []string {
 	case !r.Verdict.Valid:
 		head = "verdict: NOT VALID, the generator spoiled figures that the result rests on"
 	}
-	lines := []string{head}
+	lines := []string{head + r.spoiled()}
 	type group struct{ policy, reason string }
 	var order []group
 	figures := map[group][]string{}
@@ -155,6 +165,24 @@ func (r *Run) verdictLines() []string {
 		lines = append(lines, "  closed loop: there is no schedule, so lag and achieved rate do not apply; a slow answer delays the next call")
 	}
 	return lines
+}
+
+// spoiled adds to "valid" that the generator spoiled figures that the Run does
+// not rest on: in closed loop that is all that read delay does.
+func (r *Run) spoiled() string {
+	var n uint64
+	for i := range r.Verdict.Claims {
+		if c := &r.Verdict.Claims[i]; !c.Valid && c.Generator {
+			n++
+		}
+	}
+	switch {
+	case n == 0 || !r.Verdict.Valid:
+		return ""
+	case r.Mode == Closed:
+		return fmt.Sprintf(" as load, but not for %s: their answers were read too late", counted(n, "figure"))
+	}
+	return fmt.Sprintf(", but not for %s that the result does not rest on", counted(n, "figure"))
 }
 
 // tabled says whether the text table has the percentile.

@@ -47,7 +47,7 @@ func (m *measurement) findTarget(ctx context.Context) (reason string) {
 		seen = seen || m.lanes[i].target
 	}
 	if !seen {
-		return "the server is not a target of ours"
+		return results.ForeignServer
 	}
 	a, ok, err := target.FetchAnnouncement(ctx, "http://"+m.site.Replicas[0].String())
 	switch {

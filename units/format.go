@@ -3,7 +3,9 @@ package units
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // FormatDuration returns d as ParseDuration reads it, exactly and shortly:
@@ -147,4 +149,16 @@ func Size(n uint64) string {
 		v, unit = float64(n)/(1<<20), " MiB"
 	}
 	return strconv.FormatFloat(v, 'f', 1, 64) + unit
+}
+
+// Plain returns s with a space for each character that a terminal may act on
+// instead of showing it: control characters and invisible formatting. Text from
+// a file or a server goes through it before it is printed.
+func Plain(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || unicode.Is(unicode.Cf, c) {
+			return ' '
+		}
+		return c
+	}, s)
 }

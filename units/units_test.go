@@ -251,3 +251,15 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 	})
 }
+
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"p99 of 1 µs × 2 → “é”": "p99 of 1 µs × 2 → “é”",
+		"\x1b[2J\a\r\n\t\x7f":   " [2J     ",
+		"\u009b31m\u202e\u200b": " 31m  ",
+	} {
+		if got := Plain(in); got != want {
+			t.Errorf("Plain(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

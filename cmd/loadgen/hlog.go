@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"latencylab/histo"
+	"latencylab/units"
 )
 
 // logTotals is what a histogram log holds, tag by tag.
@@ -99,13 +100,13 @@ func (t *logTotals) write(w io.Writer, format string) error {
 		e.SetIndent("", "  ")
 		return e.Encode(t)
 	}
-	fmt.Fprintf(w, "%s: %d intervals", t.File, t.Intervals)
+	fmt.Fprintf(w, "%s: %d intervals", units.Plain(t.File), t.Intervals)
 	if t.StartTime != nil {
 		fmt.Fprintf(w, ", start time %s s since 1970", strconv.FormatFloat(*t.StartTime, 'f', 3, 64))
 	}
 	fmt.Fprintf(w, "; values in ms\n\n%-24s %9s %10s %14s %14s %14s %14s\n", "tag", "intervals", "count", "p50", "p99", "p99.9", "max")
 	for _, g := range t.Tags {
-		name := g.Tag
+		name := units.Plain(g.Tag)
 		if name == "" {
 			name = "(none)"
 		}

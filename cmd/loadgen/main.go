@@ -19,6 +19,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"latencylab/units"
 )
 
 // Exit codes. 0 is done and valid.
@@ -168,9 +170,10 @@ func (a *app) print(s string) error {
 	return nil
 }
 
-// oneLine keeps an error to the one line that stderr promises.
+// oneLine keeps an error to the one line that stderr promises, and a terminal
+// from acting on what a file or a server says.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return units.Plain(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
 // version names the build: module version, commit and Go.

@@ -100,7 +100,7 @@ func (a *app) main(args []string) int {
 	case errors.As(err, &q):
 		return int(q)
 	}
-	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	text := units.Plain(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 	fmt.Fprintf(a.stderr, "target: %s\n", text)
 	if errors.As(err, &u) {
 		return exitUsage
