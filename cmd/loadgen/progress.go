@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"latencylab/engine"
@@ -20,7 +21,9 @@ type progress struct {
 	plan   *trial.Plan
 	live   bool // a line a second
 	redraw bool // on a terminal the line is drawn over the last one
-	drawn  bool
+
+	mu    sync.Mutex // of what follows: an interrupt is told from a goroutine of its own
+	drawn bool
 
 	sum  engine.Interval // what ended since the last line
 	name string          // of its policy
@@ -53,22 +56,37 @@ func (p *progress) observer() trial.Observer {
 
 // begin prints what was chosen where the user has not.
 func (p *progress) begin() {
-	p.line(p.plan.Summary())
+	p.say(p.plan.Summary())
 	for _, n := range p.plan.Notes {
-		p.line(n)
+		p.say(n)
 	}
 }
 
 func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.newLine()
+}
+
+// newLine ends a line that was drawn.
+func (p *progress) newLine() {
 	if p.drawn {
 		fmt.Fprintln(p.w)
 		p.drawn = false
 	}
 }
 
+// line prints s on a line of its own.
 func (p *progress) line(s string) {
-	p.end()
+	p.newLine()
 	fmt.Fprintln(p.w, s)
+}
+
+// say is line from any goroutine.
+func (p *progress) say(s string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(s)
 }
 
 func (p *progress) block(n, of int, name string, b workloads.Block) {
@@ -79,11 +97,13 @@ func (p *progress) block(n, of int, name string, b workloads.Block) {
 	if b.Burn > 0 {
 		how = units.FormatDuration(b.Burn.Round(time.Millisecond)) + " warm-up, " + how
 	}
-	p.line(fmt.Sprintf("block %d of %d: %s, %s", n, of, name, how))
+	p.say(fmt.Sprintf("block %d of %d: %s, %s", n, of, name, how))
 }
 
 // interval adds what ended, and draws a line when a second is full.
 func (p *progress) interval(name string, iv engine.Interval) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if name != p.name || iv.Burn != p.sum.Burn || iv.Start < p.sum.End {
 		p.restart(name, &iv)
 	}

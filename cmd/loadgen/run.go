@@ -170,10 +170,11 @@ func runRun(a *app, args []string) error {
 	if log != nil {
 		s.Log = log
 	}
-	interrupt, stop := a.interrupts()
+	show := newProgress(a, p, m.progress)
+	once := fmt.Sprintf("interrupted: waiting up to %s for calls under way; ^C again to stop at once", units.FormatDuration(p.Workload.Drain))
+	interrupt, stop := a.onInterrupt(once, show.say)
 	defer stop()
 	s.Interrupt = interrupt
-	show := newProgress(a, p, m.progress)
 	s.Observer = show.observer()
 	show.begin()
 	r, err := trial.Real(context.Background(), p, s)

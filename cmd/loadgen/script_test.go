@@ -256,9 +256,14 @@ func TestInterruptWritesWhatWasMeasured(t *testing.T) {
 	}
 	kill := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
 	defer kill.Stop()
+	told := false
 	for lines.Scan() {
+		told = told || lines.Text() == "interrupted: waiting up to 5s for calls under way; ^C again to stop at once"
 	}
 	cmd.Wait()
+	if !told {
+		t.Error("standard error does not say what the interrupt began")
+	}
 	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
@@ -268,6 +273,52 @@ func TestInterruptWritesWhatWasMeasured(t *testing.T) {
 	saved, err := os.ReadFile(out)
 	if err != nil || !strings.Contains(string(saved), `"interrupted": true`) {
 		t.Errorf("the saved result is not marked (%v)", err)
+	}
+}
+
+// TestASecondInterruptStopsAtOnce: it does not wait for calls that never end.
+func TestASecondInterruptStopsAtOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts by its backlog and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "loadgen")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, exe); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "run", "http://"+l.Addr().String()+"/", "-c", "1", "-d", "10m", "--drain", "10m", "-o", filepath.Join(dir, "run.json"))
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	defer kill.Stop()
+	told := false
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		switch text := lines.Text(); {
+		case strings.HasPrefix(text, "block 1 of 1"), text == "interrupted: waiting up to 10m for calls under way; ^C again to stop at once":
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+		case text == interruptedTwice:
+			told = true
+		}
+	}
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !told {
+		t.Errorf("exit code %d, told %t; want %d after a line that says so", code, told, exitInterrupted)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "run.*")); err != nil || len(left) != 1 || filepath.Base(left[0]) != "run.hlog.part" {
+		t.Errorf("files %v (%v), want the log alone, under the name of an unfinished one", left, err)
 	}
 }
 

@@ -1,15 +1,28 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 )
 
-// interrupts returns a channel that is closed at the first interrupt; the
-// second one ends the process at once. stop ends the listening.
+// What the user is told at an interrupt.
+const (
+	interruptedOnce  = "interrupted: ending; ^C again to stop at once"
+	interruptedTwice = "interrupted again: stopped at once, what is not written by now is lost"
+)
+
+// interrupts is onInterrupt with words of its own on stderr.
 func (a *app) interrupts() (first <-chan struct{}, stop func()) {
+	return a.onInterrupt(interruptedOnce, func(s string) { fmt.Fprintln(a.stderr, s) })
+}
+
+// onInterrupt returns a channel that is closed at the first interrupt, when say
+// is called with once; the second one ends the process at once. stop ends the
+// listening.
+func (a *app) onInterrupt(once string, say func(string)) (first <-chan struct{}, stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	closed, done := make(chan struct{}), make(chan struct{})
@@ -20,8 +33,10 @@ func (a *app) interrupts() (first <-chan struct{}, stop func()) {
 			return
 		}
 		close(closed)
+		say(once)
 		select {
 		case <-signals:
+			say(interruptedTwice)
 			os.Exit(exitInterrupted)
 		case <-done:
 		}
