@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"latencylab/service"
@@ -64,6 +65,9 @@ func decodeService(v value, in string) (*service.Spec, error) {
 	if err == nil && lines["shed"] != 0 && s.Slots == 0 {
 		err = errors.New("shed needs slots")
 	}
+	if err == nil && lines["retry-after"] != 0 && !SaysRetryAfter(s) {
+		err = errors.New("retry-after needs a status 429 or 503, or a bounded queue whose shed is one of them")
+	}
 	if err != nil {
 		// Messages begin with the key they are about.
 		key := err.Error()
@@ -80,6 +84,16 @@ func decodeService(v value, in string) (*service.Spec, error) {
 		return nil, v.f.at(line, err)
 	}
 	return s, nil
+}
+
+// SaysRetryAfter says whether the service may send the answers that carry its
+// retry-after: 429 or 503, by chance or from a full queue.
+func SaysRetryAfter(s *service.Spec) bool {
+	busy := func(status uint16) bool { return status == 429 || status == 503 }
+	if s.Slots > 0 && s.Queue >= 0 && (s.Shed == 0 || busy(s.Shed)) { // 0 sheds with 503
+		return true
+	}
+	return slices.ContainsFunc(s.Status, func(w service.StatusShare) bool { return busy(w.Status) && w.Share > 0 })
 }
 
 // countOr reads a count of 0 or more; word is what else the key takes.
@@ -104,7 +118,7 @@ func distField(to *service.Dist) func(value) error {
 }
 
 func setSlow(s *service.Slow, v value) error {
-	_, err := v.fields("slow", "a map of the keys share, time and by", []field{
+	lines, err := v.fields("slow", "a map of the keys share, time and by", []field{
 		{"share", textField(&s.Share, "a share such as 2%", units.ParseShare)},
 		{"time", distField(&s.Time)},
 		{"by", textField(&s.By, "request or replica", func(s string) (service.SlowBy, error) {
@@ -115,6 +129,9 @@ func setSlow(s *service.Slow, v value) error {
 			return b, nil
 		})},
 	})
+	if err == nil && lines["share"] == 0 {
+		err = v.f.at(v.line, fmt.Errorf("%s has no share, want how many requests are slow, such as share: 2%%", v.path))
+	}
 	return err
 }
 
@@ -156,6 +173,9 @@ func setEach(s *service.Spec, v value) error {
 		}
 		if lines["replica"] == 0 {
 			return e.f.at(e.line, fmt.Errorf("%s has no replica, want its number from 0", e.path))
+		}
+		if lines["factor"] == 0 && lines["time"] == 0 {
+			return e.f.at(e.line, fmt.Errorf("%s has neither factor nor time, want how replica %d differs", e.path, x.Replica))
 		}
 		if lines["time"] != 0 {
 			x.Time = &d

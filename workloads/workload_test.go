@@ -70,6 +70,9 @@ func TestParse(t *testing.T) {
 		{"a queue has no limit when none is given", "service: {time: 5ms, slots: 1}", func(w *Workload) {
 			w.Service = &service.Spec{Time: dist(t, "5ms"), Slots: 1, Queue: -1}
 		}},
+		{"a wait for those shed", "service: {slots: 1, queue: 2, retry-after: 1s}", func(w *Workload) {
+			w.Service = &service.Spec{Slots: 1, Queue: 2, RetryAfter: time.Second}
+		}},
 		{"a queue of none", "service: {slots: 1, queue: 0}", func(w *Workload) { w.Service = &service.Spec{Slots: 1} }},
 		{"sim", "sim:\n  policy: [plain]\n  requests: 1k\n", func(w *Workload) { w.Sim = Sim{Policies: []NamedPolicy{plain}, Requests: 1000} }},
 		{"JSON is YAML", `{"rate": "1000/s", "policy": ["plain"]}`, func(w *Workload) { w.Rate, w.Policies = 1000e6, []NamedPolicy{plain} }},
@@ -155,6 +158,12 @@ func TestParseErrors(t *testing.T) {
 		{"shares that add up to more than all", "service:\n  status: {503: 60%, 500: 60%}\n", `f.yaml:2: service.status: the shares add up to 120%, want at most 100%`},
 		{"a status that is none", "service:\n  status:\n    99: 1%\n", `f.yaml:3: service.status has "99", want a status from 200 to 599`},
 		{"slow without a time", "service:\n  time: 5ms\n  slow: {share: 2%}\n", `f.yaml:3: service.slow.share = 2%, but slow.time is not given`},
+		{"slow without a share", "service:\n  time: 5ms\n  slow: {time: 1s}\n", `f.yaml:3: service.slow has no share, want how many requests are slow, such as share: 2%`},
+		{"slow by replica without a share", "service:\n  slow:\n    by: replica\n", `f.yaml:3: service.slow has no share, want how many requests are slow, such as share: 2%`},
+		{"a wait that no answer carries", "service:\n  status: {500: 1%}\n  retry-after: 1s\n", `f.yaml:3: service.retry-after needs a status 429 or 503, or a bounded queue whose shed is one of them`},
+		{"a wait for those shed from a queue without end", "service:\n  slots: 2\n  retry-after: 1s\n", `f.yaml:3: service.retry-after needs a status 429 or 503, or a bounded queue whose shed is one of them`},
+		{"a wait for those shed with another status", "service:\n  slots: 2\n  queue: 3\n  shed: 500\n  retry-after: 1s\n", `f.yaml:5: service.retry-after needs a status 429 or 503, or a bounded queue whose shed is one of them`},
+		{"a replica that does not differ", "service:\n  each: [{replica: 0}]\n", `f.yaml:2: service.each has neither factor nor time, want how replica 0 differs`},
 		{"a queue of something else", "service: {slots: 1, queue: endless}", `f.yaml:1: service.queue = "endless", want a count such as 100, or unlimited`},
 		{"a queue before nothing", "service:\n  queue: 5\n", `f.yaml:2: service.queue needs slots`},
 		{"a wait of part of a second", "service:\n  retry-after: 1500ms\n", `f.yaml:2: service.retry-after = 1.5s, want whole seconds`},

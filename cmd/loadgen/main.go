@@ -113,6 +113,10 @@ func main() {
 	// A reader of stdout or stderr that has left is an error of writing, not the
 	// end of a measurement whose result may go to a file.
 	signal.Ignore(syscall.SIGPIPE)
+	if err := checkFiles(); err != nil {
+		fmt.Fprintf(os.Stderr, "loadgen: %v\n", err)
+		os.Exit(exitFailed)
+	}
 	a := &app{stdout: standardOutput(os.Stdout), stderr: os.Stderr, args: os.Args}
 	os.Exit(a.main())
 }

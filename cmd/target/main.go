@@ -83,6 +83,10 @@ type app struct {
 }
 
 func main() {
+	if err := checkFiles(); err != nil {
+		fmt.Fprintf(os.Stderr, "target: %v\n", err)
+		os.Exit(exitFailed)
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	a := &app{stdout: os.Stdout, stderr: os.Stderr, signals: signals}

@@ -42,6 +42,8 @@ func TestMistakes(t *testing.T) {
 		{"--status 99:1%", `--status: "99:1%": status "99", want 200 to 599`},
 		{"--status 503:60% --status 500:60%", "status: the shares add up to 120%, want at most 100%"},
 		{"--retry-after 1500ms", "retry-after = 1.5s, want whole seconds"},
+		{"--retry-after 1s", "--retry-after needs --status with 429 or 503, or --slots and a --queue that is full at some length"},
+		{"--retry-after 1s --status 500:1%", "--retry-after needs --status with 429 or 503, or --slots and a --queue that is full at some length"},
 		{"--cancel maybe", `--cancel: "maybe": want none, queued or running`},
 		{"--slots 0", `--slots: "0": want 1 to 2147483647`},
 		{"--queue 5", "queue needs slots"},

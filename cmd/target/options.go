@@ -112,6 +112,9 @@ func (o *options) config(args []string) (target.Config, error) {
 	if o.flags.Changed("queue") && spec.Slots == 0 {
 		return cfg, errors.New("queue needs slots")
 	}
+	if o.flags.Changed("retry-after") && !workloads.SaysRetryAfter(spec) {
+		return cfg, errors.New("--retry-after needs --status with 429 or 503, or --slots and a --queue that is full at some length")
+	}
 	host, err := netip.ParseAddr(o.host)
 	if err != nil {
 		return cfg, fmt.Errorf("--host %q is not an IP address", o.host)
