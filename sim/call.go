@@ -56,6 +56,7 @@ func (w *world) start(id uint64, at clock.Time, burn bool) {
 	} else {
 		i = uint32(len(w.calls))
 		w.calls = append(w.calls, call{})
+		w.grown(len(w.calls))
 	}
 	c := &w.calls[i]
 	c.id, c.intended, c.due, c.open, c.book = id, at, clock.Never, true, dataBook
@@ -68,9 +69,8 @@ func (w *world) start(id uint64, at clock.Time, burn bool) {
 	if n := uint64(len(w.clients)); n > 1 {
 		client = w.clients[id%n]
 	}
-	now := w.policyTime(at)
-	r := policy.Request{ID: id, Intended: now, Idempotent: w.cfg.Idempotent}
-	w.apply(i, c.k.Start(client, r, now))
+	r := policy.Request{ID: id, Intended: at, Idempotent: w.cfg.Idempotent}
+	w.apply(i, c.k.Start(client, r, at))
 }
 
 // apply does what an Action says, and what follows from doing it.
@@ -91,12 +91,11 @@ func (w *world) apply(i uint32, a policy.Action) {
 			w.conclude(i, c, a.Finish)
 			return
 		}
-		due := a.Timer.Add(w.offset)
-		if due > w.now {
-			w.arm(i, c, due)
+		if a.Timer > w.now {
+			w.arm(i, c, a.Timer)
 			return
 		}
-		a = c.k.Advance(w.policyTime(w.now))
+		a = c.k.Advance(w.now)
 	}
 }
 
@@ -121,7 +120,7 @@ func (w *world) timer(i uint32) {
 		w.arm(i, c, c.due)
 		return
 	}
-	w.apply(i, c.k.Advance(w.policyTime(w.now)))
+	w.apply(i, c.k.Advance(w.now))
 }
 
 // send gives an attempt to the net.
@@ -132,6 +131,7 @@ func (w *world) send(i uint32, c *call, act *policy.Action) {
 	} else {
 		n = uint32(len(w.attempts))
 		w.attempts = append(w.attempts, attempt{})
+		w.grown(len(w.attempts))
 	}
 	w.attempts[n] = attempt{sent: w.now, id: c.id, call: i, number: act.Attempt, replica: act.Replica, slot: act.Slot, kind: act.Kind, wanted: true}
 	c.slots[act.Slot] = n
@@ -189,7 +189,7 @@ func (w *world) answer(n uint32, status uint16, hint time.Duration) {
 	c := &w.calls[i]
 	c.slots[slot] = 0
 	d := w.cfg.Policy.Classify(status)
-	act := c.k.Reply(slot, policy.Result{Disposition: d, Phase: policy.PhaseBody, Status: status, Hint: hint}, w.policyTime(w.now))
+	act := c.k.Reply(slot, policy.Result{Disposition: d, Phase: policy.PhaseBody, Status: status, Hint: hint}, w.now)
 	b := w.book[c.book]
 	if d == policy.DispOK {
 		b.AttemptWon(kind, took)

@@ -6,7 +6,8 @@
 // key, and two runs of one Config give equal results on every machine. It does
 // not know connections: an attempt never waits for one and no handshake takes
 // time, which is the world of a generous connection limit. Memory grows with
-// the calls that are open at once, not with the number of calls.
+// the calls that are open at once, not with the number of calls, and those are
+// bounded: where a service cannot keep up, the run ends and says so.
 package sim
 
 import (
@@ -21,6 +22,10 @@ import (
 	"latencylab/service"
 	"latencylab/workloads"
 )
+
+// MaxOpen is the number of calls, and of attempts, that may be open at once
+// when Config.Open is 0. They take up to 0.9 GB while their records grow.
+const MaxOpen = 1_000_000
 
 // Config is what a run simulates: one policy.
 type Config struct {
@@ -46,6 +51,11 @@ type Config struct {
 	// block that ends after a number of calls: after its last arrival). Then
 	// they are given up as unfinished. 0 means that all are waited for.
 	Horizon time.Duration
+	// Open is how many calls may be open at once, and how many attempts, those
+	// included that nobody waits for and whose work the service goes on with. A
+	// run that needs more ends at that instant as if the horizon had come; see
+	// Result.Overflow. 0 means MaxOpen.
+	Open int
 	// Interval is the length of the intervals reported to OnInterval. 0 means 1 s.
 	Interval time.Duration
 	// OnInterval, if set, is told what ended in each interval.
@@ -106,8 +116,18 @@ type Result struct {
 	Events uint64
 	// Elapsed is the time on the policy's clock at the end of the last block.
 	Elapsed time.Duration
-	// Stopped says that Stop ended the run.
+	// Stopped says that the run ended before its blocks did: Stop said so, or
+	// the reason is in Overflow.
 	Stopped bool
+	// Overflow says that more was open than Config.Open allows; nil: it was not.
+	Overflow *Overflow
+}
+
+// Overflow is what was open when there was no room for more.
+type Overflow struct {
+	At clock.Time // on the policy's clock
+	// Calls and Attempts were open: one of them is above Config.Open.
+	Calls, Attempts int
 }
 
 // check returns an error for a Config that cannot be simulated.
@@ -132,6 +152,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("net = %v, want 0 or more", c.Net)
 	case c.Horizon < 0:
 		return fmt.Errorf("horizon = %v, want 0 or more", c.Horizon)
+	case c.Open < 0:
+		return fmt.Errorf("open = %d, want 0 or more", c.Open)
 	case c.Interval < 0:
 		return fmt.Errorf("interval = %v, want 0 or more", c.Interval)
 	}
@@ -155,7 +177,10 @@ func Run(cfg Config) (*Result, error) {
 		if i > 0 {
 			w.settle()
 		}
-		blk := w.run(b)
+		blk, err := w.run(b)
+		if err != nil {
+			return nil, fmt.Errorf("simulate: block %d: %w", i, err)
+		}
 		r.Ledger.Merge(blk.Data)
 		r.Burn.Merge(&blk.Burn)
 		r.Blocks = append(r.Blocks, blk)
@@ -164,8 +189,8 @@ func Run(cfg Config) (*Result, error) {
 			break
 		}
 	}
-	r.Arrivals, r.ArrivalsDigest = w.schedule.Count(), w.schedule.Digest()
+	r.Arrivals, r.ArrivalsDigest = w.schedule.Count()-w.unbegun, w.schedule.Digest()-w.unbegunDigest
 	r.DrawsDigest, r.ResultDigest = w.draws, w.results
-	r.Events, r.Stopped = w.count, w.stopped
+	r.Events, r.Stopped, r.Overflow = w.count, w.stopped, w.overflow
 	return r, nil
 }

@@ -1,9 +1,12 @@
 package sim
 
 import (
+	"cmp"
+	"errors"
 	"time"
 
 	"latencylab/clock"
+	"latencylab/draw"
 	"latencylab/histo"
 	"latencylab/ledger"
 	"latencylab/policy"
@@ -21,8 +24,8 @@ const (
 	longGap = 600
 )
 
-// world is the state of a run. Instants in it are virtual; they differ from the
-// policy's clock by offset, the time that it stood still.
+// world is the state of a run. Its instants are those of the policy's clock,
+// which stands still between blocks.
 type world struct {
 	cfg      *Config
 	schedule *workloads.Schedule
@@ -35,10 +38,9 @@ type world struct {
 	attempts []attempt // slab; attempts[0] is not used
 	freeAtt  uint32
 
-	now    clock.Time
-	offset time.Duration
-	live   int // calls that have not ended
-	book   [2]*ledger.Ledger
+	now  clock.Time
+	live int // calls that have not ended
+	book [2]*ledger.Ledger
 
 	// Of the block under way.
 	base, dataStart, dataEnd clock.Time
@@ -48,8 +50,14 @@ type world struct {
 	count          uint64 // events
 	unasked        int    // turns since Config.Stop was asked
 	stopped        bool
+	room           int  // calls and attempts that may be open
+	full           bool // there was no room, so the run has stopped
+	overflow       *Overflow
+	// Of the arrival that was next when the run stopped: it was not begun.
+	unbegun       uint64 // 1 if there is one
+	unbegunDigest uint64
 
-	cur     Interval // under way; Start and End are virtual
+	cur     Interval // under way
 	nextCut clock.Time
 }
 
@@ -61,6 +69,7 @@ func newWorld(cfg *Config) *world {
 		attempts: make([]attempt, 1, 256),
 		book:     [2]*ledger.Ledger{nil, ledger.New(cfg.Within)},
 		nextCut:  clock.Never,
+		room:     cmp.Or(cfg.Open, MaxOpen),
 	}
 	n := cfg.Service.Servers()
 	for range max(cfg.Clients, 1) {
@@ -75,9 +84,15 @@ func newWorld(cfg *Config) *world {
 	return w
 }
 
+// errClock is an instant that a clock.Time cannot hold.
+var errClock = errors.New("the clock, which holds 292 years, ends before the block")
+
 // run simulates one block. The servers are idle and no call is open.
-func (w *world) run(b workloads.Block) Block {
+func (w *world) run(b workloads.Block) (Block, error) {
 	w.begin(b)
+	if w.dataEnd == clock.Never {
+		return Block{}, errClock
+	}
 	id, at, burn, more := w.schedule.Next()
 	if !more {
 		w.noMore(b)
@@ -104,11 +119,14 @@ func (w *world) run(b workloads.Block) Block {
 		w.advance(t)
 		w.step()
 	}
-	if more { // stopped: the arrival is consumed, so its call counts
-		w.advance(at)
-		w.start(id, at, burn)
+	if more { // stopped before the arrival
+		w.unbegun, w.unbegunDigest = 1, draw.Mix(id, uint64(w.cfg.Arrivals.Gap(id)), 0)
+		w.dataEnd = w.now
 	}
-	return w.finish()
+	if !w.stopped && w.book[dataBook].Calls.Scheduled < b.Calls {
+		return Block{}, errClock
+	}
+	return w.finish(), nil
 }
 
 // begin sets up the block.
@@ -138,12 +156,29 @@ func (w *world) noMore(b workloads.Block) {
 // stopping asks now and then whether the run is to end.
 func (w *world) stopping() bool {
 	if w.cfg.Stop == nil {
-		return false
+		return w.stopped
 	}
 	if w.unasked++; w.unasked >= stopEvery {
-		w.unasked, w.stopped = 0, w.cfg.Stop()
+		w.unasked, w.stopped = 0, w.stopped || w.cfg.Stop()
 	}
 	return w.stopped
+}
+
+// grown ends the run when a slab with so many records, the first one unused,
+// holds more than there is room for. Only open calls and attempts make it grow.
+func (w *world) grown(records int) {
+	if records > w.room+1 {
+		w.stopped, w.full = true, true
+	}
+}
+
+// inUse is the number of attempts that a call or a server knows.
+func (w *world) inUse() int {
+	n := len(w.attempts) - 1
+	for i := w.freeAtt; i != 0; i = w.attempts[i].next {
+		n--
+	}
+	return n
 }
 
 // finish gives up what is still open and closes the books of the block.
@@ -151,10 +186,14 @@ func (w *world) finish() Block {
 	switch {
 	case w.stopped:
 		w.dataEnd = min(w.dataEnd, w.now)
+		w.dataStart = min(w.dataStart, w.dataEnd)
 	case w.live > 0 && w.limit != clock.Never:
 		w.advance(max(w.now, w.limit))
 	default:
 		w.advance(max(w.now, w.dataEnd))
+	}
+	if w.full {
+		w.overflow = &Overflow{At: w.now, Calls: w.live, Attempts: w.inUse()}
 	}
 	w.giveUp()
 	w.cut(w.now)
@@ -164,10 +203,10 @@ func (w *world) finish() Block {
 		b.PoolWait.RecordN(0, b.Attempts.First+b.Attempts.Retries)
 	}
 	blk := Block{
-		Start:     w.policyTime(w.base),
-		DataStart: w.policyTime(w.dataStart),
-		DataEnd:   w.policyTime(w.dataEnd),
-		End:       w.policyTime(w.now),
+		Start:     w.base,
+		DataStart: w.dataStart,
+		DataEnd:   w.dataEnd,
+		End:       w.now,
 		Data:      data,
 		Tokens:    w.clients[0].Tokens(),
 	}
@@ -176,7 +215,8 @@ func (w *world) finish() Block {
 	return blk
 }
 
-// settle lets the servers finish what they have; the policy's clock stands still.
+// settle lets the servers finish what they have, and then turns the clock back:
+// for the policy it stands still.
 func (w *world) settle() {
 	from := w.now
 	w.nextCut = clock.Never
@@ -184,7 +224,7 @@ func (w *world) settle() {
 		w.now = max(w.now, w.events.a[0].at)
 		w.step()
 	}
-	w.offset += w.now.Sub(from)
+	w.now = from
 }
 
 // advance moves the time on to t and reports the intervals that end by then.
@@ -234,9 +274,6 @@ func (w *world) current(e *event) bool {
 	return w.attempts[e.index].order == e.order
 }
 
-// policyTime turns a virtual instant into one of the policy's clock.
-func (w *world) policyTime(t clock.Time) clock.Time { return t.Add(-w.offset) }
-
 func (w *world) interval() time.Duration {
 	if w.cfg.Interval > 0 {
 		return w.cfg.Interval
@@ -265,7 +302,7 @@ func (w *world) cut(t clock.Time) {
 	}
 	i := w.cur
 	i.Burn = i.Start < w.dataStart
-	i.Start, i.End = w.policyTime(i.Start), w.policyTime(t)
+	i.End = t
 	w.cfg.OnInterval(i)
 	w.cur.OK.Reset()
 	w.cur = Interval{Start: t, OK: w.cur.OK}
