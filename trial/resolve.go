@@ -165,14 +165,21 @@ func resolve(ctx context.Context, name string) (netip.AddrPort, error) {
 	case 1:
 		return addrs[0], nil
 	}
+	return firstOpen(ctx, addrs), nil
+}
+
+// firstOpen returns the first address that accepts a connection, in the order
+// of the resolver (RFC 6724), or else the first of all: what is wrong with it
+// is for the run to tell.
+func firstOpen(ctx context.Context, addrs []netip.AddrPort) netip.AddrPort {
+	d := net.Dialer{Timeout: dialTimeout}
 	for _, a := range addrs {
-		d := net.Dialer{Timeout: dialTimeout}
 		if c, err := d.DialContext(ctx, "tcp", a.String()); err == nil {
 			c.Close()
-			return a, nil
+			return a
 		}
 	}
-	return addrs[0], nil
+	return addrs[0]
 }
 
 // URLs returns the replicas as URLs without path, as a workload holds them.
