@@ -3,6 +3,7 @@ package trial
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"latencylab/policy"
@@ -64,6 +65,8 @@ type Plan struct {
 	// unbounded says that Workload.Connections is what the file limit allows, not
 	// the user's wish.
 	unbounded bool
+	// openCalls is sim.Config.Open.
+	openCalls int
 	// Notes say in words what was chosen where the user had not.
 	Notes []string
 }
@@ -100,6 +103,11 @@ func NewPlan(w *workloads.Workload, ch Choices) (*Plan, error) {
 	p.fill(ch.Virtual)
 	p.burnIn()
 	p.arrange()
+	if ch.Virtual {
+		if err := p.fits(); err != nil {
+			return nil, err
+		}
+	}
 	return p, nil
 }
 
@@ -155,9 +163,14 @@ func (p *Plan) fill(virtual bool) {
 // neither duration nor requests is given.
 const VirtualCalls = 1_000_000
 
-// span is the time that n arrivals take at the rate.
+// span is the time that n arrivals take at the rate, at most the longest
+// Duration.
 func span(r units.Rate, n uint64) time.Duration {
-	return time.Duration(float64(n) / r.PerSecond() * 1e9)
+	ns := float64(n) / r.PerSecond() * 1e9
+	if ns >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(ns)
 }
 
 // burnIn chooses the burn-in of first and later blocks. All policies have the

@@ -1,11 +1,17 @@
 package trial
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
+	"latencylab/histo"
 	"latencylab/results"
 	"latencylab/sim"
+	"latencylab/units"
 	"latencylab/workloads"
 )
 
@@ -20,6 +26,75 @@ func (p *Plan) blocksOf(policy int) []workloads.Block {
 	return out
 }
 
+// maxTracking bounds the clients that track a hedge delay: 0.8 GB.
+const maxTracking = 4096
+
+// longestSim is the longest run in virtual time. The clock holds 292 years; the
+// rest is room for Poisson arrivals that take longer than their mean.
+const longestSim = 200 * year
+
+const year = 365 * 24 * time.Hour
+
+// fits returns an error when the plan cannot be simulated, above all when the
+// simulator's clock would end before the run. It names the keys and what fits.
+func (p *Plan) fits() error {
+	w := &p.Workload
+	for i := range w.Policies {
+		if h := &w.Policies[i].Policy.Hedge; h.Max > 0 && h.Quantile > 0 && w.Clients > maxTracking {
+			return fmt.Errorf("clients=%s, and each tracks the hedge delay of policy %s in 190 KiB: want at most %s clients",
+				units.FormatCount(uint64(w.Clients)), w.Policies[i].Name, units.FormatCount(maxTracking))
+		}
+	}
+	// The policies are simulated one after the other, and their times added up.
+	n := float64(len(w.Policies))
+	most, holds := float64(longestSim)/n, "a simulation holds 200 years"
+	if n > 1 {
+		holds += fmt.Sprintf(", %s for each policy", years(most))
+	}
+	around := float64(p.Warmup) + float64(p.Rounds)*(float64(p.Lead)+float64(w.Drain))
+	room := most - around
+	if room < most/2 {
+		return fmt.Errorf("warmup=%s and drain=%s (%s) take %s, want at most %s: %s", units.FormatDuration(p.Warmup),
+			units.FormatDuration(w.Drain), counted(p.Rounds, "block"), years(around), years(most/2), holds)
+	}
+	return p.dataFits(room, holds)
+}
+
+// dataFits returns an error when the data of a policy takes more than room, in
+// ns. holds says in words why there is no more.
+func (p *Plan) dataFits(room float64, holds string) error {
+	w := &p.Workload
+	data, calls := float64(w.Duration), w.Requests
+	if calls == 0 && w.Duration == span(w.Rate, VirtualCalls) { // the default
+		calls = VirtualCalls
+	}
+	if calls > 0 {
+		data = float64(calls) / w.Rate.PerSecond() * 1e9
+	}
+	switch {
+	case data <= room:
+		return nil
+	case calls > 0:
+		return fmt.Errorf("requests=%s at rate=%s take %s, want at most %s requests at that rate: %s", units.FormatCount(calls),
+			w.Rate, years(data), units.Count(uint64(room/1e9*w.Rate.PerSecond())), holds)
+	}
+	return fmt.Errorf("duration=%s beside warmup=%s and drain=%s, want a duration of at most %s: %s",
+		units.FormatDuration(w.Duration), units.FormatDuration(p.Warmup), units.FormatDuration(w.Drain),
+		units.FormatDuration(time.Duration(room).Truncate(time.Hour)), holds)
+}
+
+// years writes a time in ns.
+func years(ns float64) string {
+	return units.Count(uint64(math.Round(ns/float64(year)))) + " years"
+}
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 // simulate runs policy i of the plan in virtual time.
 func (p *Plan) simulate(i int, stop func() bool, onInterval func(sim.Interval)) (*sim.Result, error) {
 	w := &p.Workload
@@ -27,13 +102,14 @@ func (p *Plan) simulate(i int, stop func() bool, onInterval func(sim.Interval)) 
 		Policy: w.Policies[i].Policy, Service: w.Service, TargetSeed: p.TargetSeed, Seed: w.Seed,
 		Arrivals: workloads.NewArrivals(w.Arrivals, w.Rate, w.Seed), Clients: w.Clients,
 		Idempotent: w.Request.Idempotent(), Within: w.Within, Blocks: p.blocksOf(i), Horizon: w.Drain,
-		OnInterval: onInterval, Stop: stop,
+		OnInterval: onInterval, Stop: stop, Open: p.openCalls,
 	})
 }
 
 // Sim carries out the plan in virtual time. now is stored as the start; the
 // rest of the Run depends on the plan alone. When interrupt is closed, what was
-// simulated by then is the result.
+// simulated by then is the result. A policy of which more was open at once than
+// the simulator holds makes the Run void.
 func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error) {
 	r, err := p.newRun()
 	if err != nil {
@@ -52,6 +128,7 @@ func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error
 	}
 	var data time.Duration
 	var calls uint64
+	var early []string // why policies ended before their time
 	for i := range p.Workload.Policies {
 		if i > 0 && stop() {
 			r.Interrupted = true
@@ -62,7 +139,16 @@ func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error
 			return nil, err
 		}
 		r.Policies = append(r.Policies, rp)
-		r.Interrupted = r.Interrupted || res.Stopped
+		if o := res.Overflow; o != nil {
+			early = append(early, fmt.Sprintf("policy %s ended after %s", rp.Name, units.Duration(time.Duration(o.At))))
+		} else {
+			r.Interrupted = r.Interrupted || res.Stopped
+		}
+		for _, s := range p.notes(i, res) {
+			if !slices.Contains(r.Warnings, s) {
+				r.Warnings = append(slices.Clip(r.Warnings), s)
+			}
+		}
 		r.DurationNS += int64(res.Elapsed)
 		calls += res.Ledger.Calls.Scheduled
 		for j := range res.Blocks {
@@ -71,6 +157,10 @@ func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error
 		if i == 0 {
 			r.ArrivalsDigest.Value = hex(res.ArrivalsDigest)
 		}
+	}
+	if len(early) > 0 {
+		r.Void = fmt.Sprintf("at most %s calls or attempts in flight are simulated: %s",
+			units.Count(uint64(cmp.Or(p.openCalls, sim.MaxOpen))), strings.Join(early, ", "))
 	}
 	r.DrawsDigest = r.Policies[0].DrawsDigest
 	a := &r.Achieved
@@ -81,6 +171,31 @@ func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error
 	a.CPUPerCall, a.PeakMemory = results.Absent("virtual time"), results.Absent("virtual time")
 	finish(r)
 	return r, nil
+}
+
+// notes say what the figures of policy i do not show by themselves.
+func (p *Plan) notes(i int, res *sim.Result) []string {
+	var out []string
+	name, l := p.Workload.Policies[i].Name, res.Ledger
+	if o := res.Overflow; o != nil {
+		out = append(out, fmt.Sprintf("policy %s ended after %s, with %s calls and %s attempts in flight; the calls count as unfinished",
+			name, units.Duration(time.Duration(o.At)), units.Count(uint64(o.Calls)), units.Count(uint64(o.Attempts))))
+	}
+	if s := p.overload(i, res); s != "" {
+		out = append(out, s)
+	}
+	if n := l.OK.Over() + l.Failed.Over() + l.Censored.Over(); n > 0 {
+		out = append(out, fmt.Sprintf("policy %s: %s longer than %s, the longest that histograms tell apart: each counts as %s",
+			name, took(n), units.FormatDuration(time.Duration(histo.Highest)), units.FormatDuration(time.Duration(histo.Highest))))
+	}
+	return out
+}
+
+func took(n uint64) string {
+	if n == 1 {
+		return "1 call took"
+	}
+	return units.Count(n) + " calls took"
 }
 
 // simPolicy simulates one policy and builds its record.
