@@ -20,6 +20,7 @@ const (
 	eventsPerPoll   = 512
 	readBuffer      = 64 << 10
 	arrivalsPerTurn = 256 // calls begun before replies are read again
+	pairFor         = 100 * time.Microsecond
 )
 
 // run is one block, told to all loops of its lane.
@@ -102,6 +103,9 @@ type loop struct {
 	seen   clock.Time // what had arrived by then has been read: timers act as of it
 	polled clock.Time // instant of the last return from the poller
 	wall   int64      // realtime at polled
+	paired clock.Time // when both clocks were last read together
+	ahead  int64      // realtime less monotonic time then; 0: never yet
+	lately clock.Time // the last look at the clock while calls began; 0: something came after
 	read   clock.Time // instant at which the reads of the turn were over
 	now    clock.Time // instant of the step under way
 
@@ -284,6 +288,7 @@ func (l *loop) turn() error {
 			break
 		}
 		c := l.calls.at(id)
+		l.lately = 0
 		l.apply(c, c.k.Advance(l.policyTime(l.seen)), clock.Never)
 	}
 	l.flushPending()
@@ -296,9 +301,25 @@ func (l *loop) policyTime(t clock.Time) clock.Time { return t.Add(-l.run.offset)
 // realTime is the reverse of policyTime.
 func (l *loop) realTime(t clock.Time) clock.Time { return t.Add(l.run.offset) }
 
+// readClocks sets polled and wall. Within pairFor of a common reading of both
+// clocks their distance stays what it was: slewing moves it by less than a
+// tenth of a microsecond.
+func (l *loop) readClocks() {
+	now := clock.Now()
+	if l.ahead == 0 || now.Sub(l.paired) >= pairFor {
+		var wall int64
+		now, wall = clock.Pair()
+		l.paired, l.ahead = now, wall-int64(now)
+	}
+	l.polled, l.wall = now, int64(now)+l.ahead
+}
+
 // wait sleeps until something is due or ready and reads what is ready.
 func (l *loop) wait() error {
-	now := clock.Now()
+	now := l.lately
+	if now == 0 {
+		now = clock.Now()
+	}
 	due := min(l.nextAt, l.timers.Next(), l.end, l.drainEnd(), l.handAt)
 	if l.finished {
 		due = min(l.timers.Next(), l.drainEnd(), l.handAt)
@@ -323,7 +344,7 @@ func (l *loop) wait() error {
 	if err != nil {
 		return err
 	}
-	l.polled, l.wall = clock.Pair()
+	l.readClocks()
 	if d != 0 || n == 0 {
 		l.idle += l.polled.Sub(now)
 	}
@@ -393,6 +414,7 @@ func (l *loop) handOver() {
 
 // begin starts the calls that are due.
 func (l *loop) begin() {
+	l.lately = 0
 	if l.finished {
 		return
 	}
@@ -402,6 +424,7 @@ func (l *loop) begin() {
 	}
 	for range arrivalsPerTurn {
 		now := clock.Now()
+		l.lately = now
 		if l.nextAt > now {
 			return
 		}
@@ -414,6 +437,7 @@ func (l *loop) begin() {
 func (l *loop) beginClosed() {
 	for l.users > 0 {
 		now := clock.Now()
+		l.lately = now
 		if now < l.run.begin || now >= l.end {
 			return
 		}
