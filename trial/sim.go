@@ -41,8 +41,8 @@ func (p *Plan) fits() error {
 	w := &p.Workload
 	for i := range w.Policies {
 		if h := &w.Policies[i].Policy.Hedge; h.Max > 0 && h.Quantile > 0 && w.Clients > maxTracking {
-			return fmt.Errorf("clients=%s, and each tracks the hedge delay of policy %s in 190 KiB: want at most %s clients",
-				units.FormatCount(uint64(w.Clients)), w.Policies[i].Name, units.FormatCount(maxTracking))
+			return fmt.Errorf("clients=%d, and each tracks the hedge delay of policy %s in 190 KiB: want at most %d clients",
+				w.Clients, w.Policies[i].Name, maxTracking)
 		}
 	}
 	// The policies are simulated one after the other, and their times added up.

@@ -166,7 +166,7 @@ func TestPlansThatTakeCenturies(t *testing.T) {
 			"warmup=2562047h47m16.854775807s and drain=5s (1 block) take 292 years, want at most 100 years"},
 		{"a drain without end", two, func(w *workloads.Workload) { w.Drain = 1<<63 - 1 }, "drain=2562047h47m16.854775807s (40 blocks) take 11,699 years"},
 		{"many clients that track", []string{"hedge=p95"}, func(w *workloads.Workload) { w.Clients = 5000 },
-			"clients=5k, and each tracks the hedge delay of policy hedge-p95 in 190 KiB: want at most 4096 clients"},
+			"clients=5000, and each tracks the hedge delay of policy hedge-p95 in 190 KiB: want at most 4096 clients"},
 		{"many clients that do not", []string{"hedge=1ms,budget=10%"}, func(w *workloads.Workload) { w.Clients, w.Requests = 5000, 5000 }, ""},
 	} {
 		for _, kind := range []workloads.Kind{workloads.Poisson, workloads.Constant} {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
+	"latencylab/results"
 	"latencylab/trial"
 	"latencylab/workloads"
 )
@@ -44,6 +46,9 @@ func runSim(a *app, args []string) error {
 	if fs.NArg() != 1 {
 		return usagef("sim takes one workload, got %d arguments; built in are %s", fs.NArg(), builtins())
 	}
+	if arg := fs.Arg(0); strings.Contains(arg, "://") {
+		return usagef("%q is a URL, and sim takes a workload with a service: loadgen run %s drives a server", arg, arg)
+	}
 	w, err := loadWorkload(fs.Arg(0))
 	if err != nil {
 		return err
@@ -68,7 +73,18 @@ func runSim(a *app, args []string) error {
 	if err := m.output.write(a, r); err != nil {
 		return err
 	}
+	if !r.Interrupted && scheduled(r) == 0 {
+		return fmt.Errorf("nothing was simulated: no call falls into the data at %s, want a longer --duration or --requests", w.Rate)
+	}
 	return exit(codeOf(r))
+}
+
+// scheduled is the number of calls of all policies.
+func scheduled(r *results.Run) (n uint64) {
+	for i := range r.Policies {
+		n += r.Policies[i].Calls.Scheduled
+	}
+	return n
 }
 
 // builtins lists the built-in workloads.
