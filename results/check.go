@@ -22,6 +22,7 @@ func (r *Run) check() error {
 		{"requested.rate_per_s", r.Requested.RatePerS.Value}, {"requested.requests", r.Requested.Requests.Value},
 		{"requested.duration_ns", r.Requested.DurationNS.Value}, {"requested.warmup_ns", r.Requested.WarmupNS.Value},
 		{"requested.drain_ns", r.Requested.DrainNS.Value},
+		{"achieved.data_ns", r.Achieved.DataNS.Value}, {"achieved.rate_per_s", r.Achieved.RatePerS.Value},
 	}); err != nil {
 		return err
 	}

@@ -67,6 +67,7 @@ func TestARunMustAddUp(t *testing.T) {
 		{"a comparison with a stranger", "comparison", set("x", "comparisons", "other"), `comparisons[0].other: "x" is not a policy of the run`},
 		{"a duration below 0", "comparison", set(-1, "duration_ns"), "duration_ns: -1, want 0 or more"},
 		{"a rate below 0", "comparison", set(-3.5, "requested", "rate_per_s"), "requested.rate_per_s: -3.5, want 0 or more"},
+		{"data of a length below 0", "comparison", set(-5, "achieved", "data_ns"), "achieved.data_ns: -5, want 0 or more"},
 		{"an objective below 0", "comparison", set([]int{-5}, "requested", "within_ns"), "requested.within_ns[0]: -5, want 0 or more"},
 		{"a block of a length below 0", "comparison", set(-2, "policies", "blocks", "length_ns"), "policies[0].blocks[0].length_ns: -2, want 0 or more"},
 		{"an interval that starts below 0", "comparison", set(-2, "policies", "intervals", "start_ns"), "policies[0].intervals[0].start_ns: -2, want 0 or more"},
