@@ -82,6 +82,15 @@ func NewBlock(in BlockInput) Block {
 // total is the number of calls that have a rank.
 func (b *Block) total() uint64 { return b.OK + b.Absent }
 
+// share returns the share of the block's calls answered OK within t; 0 asks for
+// those answered OK at all.
+func (b *Block) share(t time.Duration) Figure {
+	if t == 0 {
+		return shareOf(b.OK, b.Calls)
+	}
+	return withinShare(b.OKWithin, t)
+}
+
 // MarshalJSON writes every key.
 func (b Block) MarshalJSON() ([]byte, error) { return encodeFields(b) }
 

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"latencylab/units"
 )
 
 // Words of a comparison. A difference whose interval lies within the margin on
@@ -50,7 +48,7 @@ type Comparison struct {
 	// TailEpisodes is the number of separate runs of calls at or above the
 	// policy's own p99, of the policy that has fewer.
 	TailEpisodes Figure `json:"tail_episodes"`
-	// OKWithin is the primary figure.
+	// OKWithin is the primary figure; without an objective, the share OK at all.
 	OKWithin Gain  `json:"ok_within"`
 	P50      Ratio `json:"p50"`
 	P99      Ratio `json:"p99"`
@@ -59,14 +57,15 @@ type Comparison struct {
 	CarryOver CarryOver `json:"carry_over"`
 	// Pulse is absent, with a reason, unless a trigger was pulled and released.
 	Pulse Figure `json:"pulse"`
-	// Word is that of the primary figure, or of p99 when there is no objective.
+	// Word is that of the primary figure. Without an objective it is that of the
+	// share OK at all when it differs, else that of p99.
 	Word   string `json:"word"`
-	WordOf Text   `json:"word_of"` // "ok_within" or "p99"
+	WordOf Text   `json:"word_of"` // "ok_within", "ok" or "p99"
 }
 
 // Gain is the share of calls OK within T of other less that of base.
 type Gain struct {
-	TNS        Figure  `json:"t_ns"`
+	TNS        Figure  `json:"t_ns"`       // absent without an objective: OK at all
 	Difference Figure  `json:"difference"` // mean over pairs of blocks
 	Low        Figure  `json:"low"`
 	High       Figure  `json:"high"`
@@ -84,7 +83,7 @@ type Ratio struct {
 	Word     string  `json:"word"`
 }
 
-// CarryOver is, for each policy, the share OK within T of its blocks that
+// CarryOver is, for each policy, the share OK (within T) of its blocks that
 // follow one of its own less that of those that follow another policy's.
 type CarryOver struct {
 	Base  Figure `json:"base"`
@@ -93,7 +92,7 @@ type CarryOver struct {
 
 // CompareOptions are the choices of a comparison.
 type CompareOptions struct {
-	Within      time.Duration // T of the primary figure; 0: no objective
+	Within      time.Duration // T of the primary figure; 0: no objective, OK at all
 	Seed        uint64        // keys the resampling
 	Estimand    string        // "" means "total"
 	Design      string        // in words; "" says how many blocks there were
@@ -137,9 +136,12 @@ func Compare(base, other *Policy, o CompareOptions) Comparison {
 	c.P99 = compareQuantile(pa, pb, rs, 1, o)
 	c.P999 = compareQuantile(pa, pb, rs, 2, o)
 	c.TailEpisodes = c.P99.Episodes
-	c.Word, c.WordOf = c.OKWithin.Word, Text{Value: "ok_within"}
-	if !c.OKWithin.Difference.Present {
-		c.Word, c.WordOf.Value = c.P99.Word, "p99"
+	c.Word, c.WordOf.Value = c.P99.Word, "p99"
+	switch w := c.OKWithin.Word; {
+	case o.Within > 0 && c.OKWithin.Difference.Present:
+		c.Word, c.WordOf.Value = w, "ok_within"
+	case o.Within == 0 && (w == Better || w == Worse):
+		c.Word, c.WordOf.Value = w, "ok"
 	}
 	return c
 }
@@ -167,21 +169,20 @@ func gain(a, b []Block, o CompareOptions) Gain {
 		g.Difference, g.Low, g.High = Absent(reason), Absent(reason), Absent(reason)
 		return g
 	}
-	if o.Within <= 0 {
-		g.TNS = Absent("no objective was given")
-		return absent("no objective was given")
+	if o.Within == 0 {
+		g.TNS = Absent("no objective was given: OK at all")
 	}
 	var d []float64
 	var na, nb uint64
 	for i := range a {
-		x, y := withinShare(a[i].OKWithin, o.Within), withinShare(b[i].OKWithin, o.Within)
+		x, y := a[i].share(o.Within), b[i].share(o.Within)
 		if x.Present && y.Present {
 			d = append(d, y.Value-x.Value)
 			na, nb = na+a[i].Calls, nb+b[i].Calls
 		}
 	}
 	if len(d) == 0 {
-		return absent(fmt.Sprintf("no pair of blocks with a share of calls OK within %s", units.FormatDuration(o.Within)))
+		return absent("no pair of blocks with " + shareName(o.Within))
 	}
 	mean, dev := meanDeviation(d)
 	g.Difference = rounded(mean)
@@ -198,6 +199,14 @@ func gain(a, b []Block, o CompareOptions) Gain {
 	g.Low, g.High = rounded(max(mean-width, -1)), rounded(min(mean+width, 1))
 	g.Word = word(g.Low.Value, g.High.Value, g.Margin)
 	return g
+}
+
+// shareName names the primary figure; t of 0 is no objective.
+func shareName(t time.Duration) string {
+	if t == 0 {
+		return "the share OK at all"
+	}
+	return "the share OK within " + short(t)
 }
 
 // word judges the interval [low, high] of a gain, of which 0 is none.
@@ -237,13 +246,10 @@ func rounded(x float64) Figure { return Num(math.Round(x*1e9) / 1e9) }
 
 // carryOver compares the blocks of p by what was driven before them.
 func carryOver(p *Policy, t time.Duration) Figure {
-	if t <= 0 {
-		return Absent("no objective was given")
-	}
 	var own, others []float64
 	for i := range p.Blocks {
 		b := &p.Blocks[i]
-		share := withinShare(b.OKWithin, t)
+		share := b.share(t)
 		switch {
 		case b.Prior.Value == "" || !share.Present:
 		case b.Prior.Value == p.Name:

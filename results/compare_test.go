@@ -2,6 +2,7 @@ package results
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,8 +131,25 @@ func TestWithoutObjectiveTheWordIsThatOfP99(t *testing.T) {
 	plain, hedge := world{calls: 2500, slow: 0.02}, world{calls: 2500, slow: 0.02, hedge: 58 * time.Millisecond}
 	a, b := plain.policyOf(t, "a", "", 4, nil), hedge.policyOf(t, "b", "", 4, nil)
 	c := Compare(&a, &b, CompareOptions{Seed: 1})
-	if c.Word != Better || c.WordOf.Value != "p99" || c.OKWithin.Difference.Present {
-		t.Errorf("word %q of %q, difference %+v", c.Word, c.WordOf.Value, c.OKWithin.Difference)
+	if c.Word != Better || c.WordOf.Value != "p99" || c.OKWithin.TNS.Present || c.OKWithin.Word != Equivalent {
+		t.Errorf("word %q of %q, share OK at all %+v", c.Word, c.WordOf.Value, c.OKWithin)
+	}
+}
+
+// TestWithoutObjectiveFailuresCount: a policy that turns failures into answers
+// is better, although neither p99 nor p50 can say so.
+func TestWithoutObjectiveFailuresCount(t *testing.T) {
+	flaky, mended := shares("a", nil, 900, 905, 895, 900), shares("b", nil, 990, 985, 990, 990)
+	for i := range flaky.Blocks {
+		flaky.Blocks[i].OK, mended.Blocks[i].OK = 900, 990
+	}
+	flaky.Blocks[0].OK = 901
+	c := Compare(flaky, mended, CompareOptions{Seed: 1})
+	if c.Word != Better || c.WordOf.Value != "ok" || !c.OKWithin.Low.Present {
+		t.Errorf("word %q of %q, share OK at all %+v", c.Word, c.WordOf.Value, c.OKWithin)
+	}
+	if s := c.gainLine(); !strings.HasPrefix(s, "  share OK at all: +8.9") {
+		t.Errorf("line %q", s)
 	}
 }
 

@@ -20,8 +20,8 @@ func (r *Run) comparisonLines() []string {
 	for i := range r.Comparisons {
 		c := &r.Comparisons[i]
 		of := "p99"
-		if c.WordOf.Value == "ok_within" {
-			of = "the share OK within " + short(time.Duration(c.OKWithin.TNS.Value))
+		if c.WordOf.Value != "p99" {
+			of = shareName(c.OKWithin.within())
 		}
 		lines = append(lines, fmt.Sprintf("%s against %s: %s, by %s (%s effect; %s; intervals of 95 %%)", c.Other, c.Base, c.Word, of, c.Estimand, c.Design))
 		lines = append(lines, c.gainLine())
@@ -42,15 +42,19 @@ func (r *Run) comparisonLines() []string {
 
 func (c *Comparison) gainLine() string {
 	g := &c.OKWithin
+	s := "  " + strings.TrimPrefix(shareName(g.within()), "the ") + ": "
 	if !g.Difference.Present {
-		return "  share OK within T: n/a, " + g.Difference.Reason
+		return s + "n/a, " + g.Difference.Reason
 	}
-	s := fmt.Sprintf("  share OK within %s: %s", short(time.Duration(g.TNS.Value)), points(g.Difference))
+	s += points(g.Difference)
 	if !g.Low.Present {
 		return s + ", no interval: " + g.Low.Reason
 	}
 	return s + fmt.Sprintf(" (%s to %s): %s", signed(g.Low.Value), signed(g.High.Value), g.Word)
 }
+
+// within is T; 0 without an objective.
+func (g *Gain) within() time.Duration { return time.Duration(g.TNS.Value) }
 
 // points prints a difference of shares in percentage points.
 func points(f Figure) string {
@@ -240,6 +244,8 @@ func (r *Run) bought(base, other *Policy) string {
 	if t, ok := r.primary(); ok {
 		s += fmt.Sprintf(", and the share of calls OK within %s %s", short(t),
 			change(withinShare(base.OKWithin, t), withinShare(other.OKWithin, t), shareCell))
+	} else if a, b := shareOf(base.Calls.OK, base.Calls.Scheduled), shareOf(other.Calls.OK, other.Calls.Scheduled); shareCell(a) != shareCell(b) {
+		s += ", and the share of calls OK at all " + change(a, b, shareCell)
 	}
 	return s + "."
 }
