@@ -24,7 +24,7 @@ import (
 )
 
 // MaxOpen is the number of calls, and of attempts, that may be open at once
-// when Config.Open is 0. They take up to 0.9 GB while their records grow.
+// when Config.Open is 0. Their records take about 1 GB while they grow.
 const MaxOpen = 1_000_000
 
 // Config is what a run simulates: one policy.
