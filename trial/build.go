@@ -8,6 +8,8 @@ import (
 
 	"latencylab/policy"
 	"latencylab/results"
+	"latencylab/sim"
+	"latencylab/units"
 )
 
 // newRun returns a Run with what the plan alone says.
@@ -182,6 +184,13 @@ func (m *measurement) predict(ctx context.Context, r *results.Run) error {
 		got, err := m.plan.simulate(i, stop, nil)
 		if err != nil {
 			return err
+		}
+		if s := m.plan.overload(i, got); s != "" && !slices.Contains(r.Warnings, s) {
+			r.Warnings = append(slices.Clip(r.Warnings), s)
+		}
+		if got.Overflow != nil {
+			r.Policies[i].NoPredicted = fmt.Sprintf("more than %s calls or attempts in flight are not simulated", units.Count(sim.MaxOpen))
+			continue
 		}
 		if got.Stopped {
 			r.Policies[i].NoPredicted = "the prediction was interrupted"
