@@ -193,9 +193,6 @@ func checkGiven(p *policy.Policy, given map[string]bool) error {
 		}
 		return fmt.Errorf("attempts=%d leaves %d for %s=%d", p.Attempts, p.Attempts-1, key, more)
 	}
-	if p.Deadline > 0 && p.AttemptTimeout >= p.Deadline {
-		return fmt.Errorf("attempt-timeout=%s is not below deadline=%s", units.FormatDuration(p.AttemptTimeout), units.FormatDuration(p.Deadline))
-	}
 	if given["budget"] && p.Budget.Deposit == 0 && p.Budget.Capacity == 0 {
 		return errors.New("budget = 0% would not limit, want more, or budget.capacity for a fixed number")
 	}

@@ -109,7 +109,6 @@ func TestParsePolicyErrors(t *testing.T) {
 		{"a window needs a tracked delay", "hedge=5ms,hedge.window=5s", `policy "hedge=5ms,hedge.window=5s": hedge.window needs a hedge after a percentile such as hedge=p95`},
 		{"more retries than attempts", "attempts=3,retry=3", `policy "attempts=3,retry=3": attempts=3 leaves 2 for retry=3`},
 		{"more hedges than attempts", "attempts=2,hedge=1ms,hedge.max=3", `policy "attempts=2,hedge=1ms,hedge.max=3": attempts=2 leaves 1 for hedge.max=3`},
-		{"a timeout that the deadline forestalls", "attempt-timeout=1s,deadline=1s", `policy "attempt-timeout=1s,deadline=1s": attempt-timeout=1s is not below deadline=1s`},
 		{"min-start needs deadline", "min-start=5ms", `policy "min-start=5ms": min-start needs deadline`},
 		{"budget limits nothing alone", "budget=10%", `policy "budget=10%": budget needs retry, attempts or hedge`},
 		{"a hedge after the deadline: both keys are named", "hedge=2s,deadline=1s", `policy "hedge=2s,deadline=1s": hedge=2s is not below deadline=1s`},
