@@ -70,24 +70,43 @@ func TestNothingEnds(t *testing.T) {
 	}
 }
 
+// TestSlowIsNotStuck: a counted closed loop goes on for as long as calls end,
+// however long that takes.
+func TestSlowIsNotStuck(t *testing.T) {
+	s := serve(t, ok)
+	cfg := config(t, []netip.AddrPort{s.addr}, policy.Policy{})
+	cfg.Closed, cfg.Connections, cfg.Drain = true, 1, time.Minute
+	l := stepping(t, cfg, count(1_000_000))
+	turns(t, l, func() bool { return l.ln.book[0].Calls.OK == 10 })
+	l.run.begin -= clock.Time(time.Hour)
+	if left := l.giveUpAt().Sub(l.seen); left < time.Minute-10*time.Second {
+		t.Errorf("given up in %v, although a call has just ended; want about a minute", left)
+	}
+}
+
 // TestUnreachable: dials that fail, or that hang, end the block soon; a
 // connection that was made once keeps it going.
 func TestUnreachable(t *testing.T) {
+	const drain = time.Minute
 	for _, row := range []struct {
 		about  string
 		at     netip.AddrPort
 		closed bool
+		wait   time.Duration
 	}{
-		{"refused, open loop", closedPort(t), false},
-		{"refused, closed loop", closedPort(t), true},
-		{"no handshake", fullQueue(t), false},
+		{"refused, open loop", closedPort(t), false, refusedFor},
+		{"refused, closed loop", closedPort(t), true, refusedFor},
+		{"no handshake", fullQueue(t), false, drain},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			cfg := config(t, []netip.AddrPort{row.at}, policy.Policy{Retry: policy.Retry{Max: 3}, Backoff: policy.Backoff{Base: 100 * ms, Cap: 100 * ms}})
-			cfg.Closed = row.closed
+			cfg.Closed, cfg.Drain = row.closed, drain
 			l := stepping(t, cfg, workloads.Block{Data: time.Hour})
-			turns(t, l, func() bool { return l.ln.book[0].Attempts.Sent > 0 || l.ln.waiting > 0 })
-			l.dialled -= clock.Time(max(cfg.Drain, refusedFor))
+			turns(t, l, func() bool { return l.refused || row.wait == drain && l.ln.waiting > 0 })
+			if at := l.giveUpAt(); at != l.dialled.Add(row.wait) {
+				t.Errorf("given up %v after the first dial, want %v", at.Sub(l.dialled), row.wait)
+			}
+			l.dialled -= clock.Time(row.wait)
 			for !l.over() {
 				if err := l.turn(); err != nil {
 					t.Fatal(err)

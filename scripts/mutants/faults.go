@@ -184,6 +184,21 @@ var faults = []fault{
 	{file: "engine/timers.go", old: "t.heap[0].at > now {", new: "t.heap[0].at >= now {",
 		why: "a timer at this instant is not due"},
 
+	{file: "engine/early.go", old: "\t\tb.Calls.Scheduled++\n\t\tb.Calls.Dropped++\n", new: "",
+		why: "calls that could not begin vanish from the ledger"},
+	{file: "engine/early.go", old: "if l.nextBurn {", new: "if !l.nextBurn {",
+		why: "calls dropped in burn-in count as data"},
+	{file: "engine/early.go", old: "max(l.lastEnded, l.run.begin).Add", new: "l.run.begin.Add",
+		why: "a closed loop that takes its time is ended as stuck"},
+	{file: "engine/early.go", old: "if l.refused {", new: "if !l.refused {",
+		why: "a server that refuses is waited for"},
+	{file: "engine/early.go", old: "l.reached || l.dialled == 0", new: "l.dialled == 0",
+		why: "an outage later on ends the run"},
+	{file: "trial/real.go", old: "\t\tif m.early != \"\" {\n\t\t\tbreak\n\t\t}\n", new: "",
+		why: "further blocks are driven against a dead target"},
+	{file: "results/verdict.go", old: "r.Void == \"\" && !v.GeneratorInvalid()", new: "!v.GeneratorInvalid()",
+		why: "a void run is called valid"},
+
 	// target
 	{file: "target/ledger.go", old: "\tc.Cancelled.WentOn += o.Cancelled.WentOn\n", new: "",
 		why: "the work that went on without its caller is lost in a sum"},
