@@ -126,8 +126,11 @@ func TestUnreachable(t *testing.T) {
 		l := stepping(t, cfg, workloads.Block{Data: time.Hour})
 		turns(t, l, func() bool { return l.ln.book[0].Calls.OK > 0 && l.refused })
 		l.dialled -= clock.Time(time.Hour)
-		if at := l.giveUpAt(); at != l.end.Add(cfg.Drain) {
-			t.Errorf("given up at %v, want at the end of the time to drain", at)
+		for _, own := range []bool{true, false} {
+			l.reached = own // else by another loop
+			if at := l.giveUpAt(); at != l.end.Add(cfg.Drain) {
+				t.Errorf("reached by this loop: %v: given up at %v, want at the end of the time to drain", own, at)
+			}
 		}
 	})
 	t.Run("nothing was dialled yet", func(t *testing.T) {

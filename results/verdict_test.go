@@ -107,3 +107,20 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// TestVoidRunIsNotValid: whatever its claims, and the text says why.
+func TestVoidRunIsNotValid(t *testing.T) {
+	r := &Run{Mode: Closed, Void: "the server is\tgone"}
+	if r.Verdict = Judge(r); r.Verdict.Valid {
+		t.Error("a void run is valid")
+	}
+	var b strings.Builder
+	if err := WriteText(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"VOID, the server is gone: ", "\nverdict: NOT VALID, the run is void: the server is gone\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}

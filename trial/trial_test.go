@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"latencylab/results"
 	"latencylab/service"
 	"latencylab/target"
+	"latencylab/units"
 	"latencylab/workloads"
 )
 
@@ -216,6 +218,33 @@ func TestTargetDies(t *testing.T) {
 	}
 	if r.Policies[0].Calls.OK == 0 || r.Policies[1].Calls.Scheduled != 0 {
 		t.Errorf("%d ok of the first policy, %d begun of the second", r.Policies[0].Calls.OK, r.Policies[1].Calls.Scheduled)
+	}
+}
+
+// TestEarlyEndEndsAll: when a block ends early no further one is driven, and
+// nothing is compared.
+func TestEarlyEndEndsAll(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer s.Close()
+	site, err := ParseSite(s.URL, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := workload(t, "plain", "hedge=10ms")
+	w.Rate, w.Duration, w.Drain, w.WarmupGiven = units.MaxRate, 400*ms, time.Millisecond, true
+	p, setup := plan(t, w, false), &Setup{Site: site, CallHeaders: "auto"}
+	if err := setup.Check(p); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Real(t.Context(), p, setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(r.Void, "out of reach") || r.Verdict.Valid || len(r.Comparisons) > 0 {
+		t.Errorf("void %q, valid %v, %d comparisons", r.Void, r.Verdict.Valid, len(r.Comparisons))
+	}
+	if a, b := r.Policies[0].Calls, r.Policies[1].Calls; a.Dropped == 0 || b.Scheduled != 0 {
+		t.Errorf("%d dropped of the first policy, %d scheduled of the second", a.Dropped, b.Scheduled)
 	}
 }
 
