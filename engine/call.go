@@ -59,7 +59,8 @@ type completion struct {
 // start begins a call.
 func (l *loop) start(id uint64, intended, now clock.Time, burn bool) {
 	l.now = now
-	c := l.calls.take()
+	i, c := l.calls.take()
+	c.index = i
 	c.id, c.intended, c.open, c.burn = id, intended, true, 0
 	if burn {
 		c.burn = 1
@@ -397,7 +398,7 @@ func (l *loop) finish(c *call, o policy.Outcome, done clock.Time) {
 func (l *loop) drop(c *call) {
 	l.timers.Set(c.index, clock.Never)
 	c.open = false
-	l.calls.put(c)
+	l.calls.put(c.index)
 	l.live--
 	if l.eng.cfg.Closed {
 		l.users++

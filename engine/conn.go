@@ -143,7 +143,7 @@ func (l *loop) release(cn *conn, reset bool) {
 	ln.pools[cn.endpoint].open--
 	cn.state, cn.call, cn.in, cn.out = connFree, nil, nil, nil
 	cn.gen++
-	l.conns.put(cn)
+	l.conns.put(cn.index)
 }
 
 // send writes the attempt's request on an idle connection. since is when the

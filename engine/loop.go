@@ -75,8 +75,8 @@ type loop struct {
 	memo   memo
 	timers Timers
 	lanes  []lane
-	conns  connSlab
-	calls  callSlab
+	conns  slab[conn]
+	calls  slab[call]
 
 	ln      *lane // of the block under way
 	run     *run

@@ -115,9 +115,8 @@ func (l *loop) dial(endpoint uint16) {
 	}
 	fd, err := Dial(l.eng.cfg.Endpoints[endpoint])
 	if err == nil {
-		cn := l.conns.take()
-		cn.gen++
-		*cn = conn{index: cn.index, gen: cn.gen, fd: int32(fd), endpoint: endpoint, lane: uint8(l.run.lane), state: connDialing, sent: clock.Now()}
+		i, cn := l.conns.take()
+		*cn = conn{index: i, gen: cn.gen + 1, fd: int32(fd), endpoint: endpoint, lane: uint8(l.run.lane), state: connDialing, sent: clock.Now()}
 		if err = l.poll.Add(fd, cn.token()); err == nil {
 			l.ln.open++
 			p.open++
@@ -126,7 +125,7 @@ func (l *loop) dial(endpoint uint16) {
 		}
 		Close(fd, false)
 		cn.state = connFree
-		l.conns.put(cn)
+		l.conns.put(i)
 	}
 	l.pending = append(l.pending, failure{endpoint: endpoint, err: err})
 }
