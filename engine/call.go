@@ -119,10 +119,10 @@ func (l *loop) progress(cn *conn, p policy.Phase) {
 	l.timers.Set(cn.call.index, l.realTime(a.Timer))
 }
 
-// sent counts an attempt that was given to a connection.
-func (l *loop) sent(b *ledger.Ledger, kind policy.Kind) {
-	b.Sent(kind)
-	l.cur.sent++
+// sent counts an attempt of a call of this book that was given to a connection.
+func (l *loop) sent(book uint8, kind policy.Kind) {
+	l.ln.book[book].Sent(kind)
+	l.cur.by[book].sent++
 }
 
 // launch sends an attempt or lets it wait for a connection. It returns false
@@ -160,7 +160,7 @@ func (l *loop) cancel(c *call, slot uint8, timedOut, expired bool, done clock.Ti
 		class = ledger.ClassDeadline
 	}
 	if a.state == slotWaiting {
-		l.cancelWaiting(a, b, timedOut, class)
+		l.cancelWaiting(a, c.burn, timedOut, class)
 		return
 	}
 	cn := a.conn
@@ -195,22 +195,31 @@ func (l *loop) cancel(c *call, slot uint8, timedOut, expired bool, done clock.Ti
 }
 
 // cancelWaiting ends an attempt that has no connection yet.
-func (l *loop) cancelWaiting(a *attempt, b *ledger.Ledger, timedOut bool, class ledger.Class) {
-	kind, endpoint := a.kind, a.target
+func (l *loop) cancelWaiting(a *attempt, book uint8, timedOut bool, class ledger.Class) {
+	kind, endpoint, b := a.kind, a.target, l.ln.book[book]
 	l.unwait(endpoint)
 	*a = attempt{}
 	phase := policy.PhaseAcquire
 	if l.ln.pools[endpoint].dialing > 0 {
 		phase = policy.PhaseConnect
-		l.sent(b, kind)
+		l.sent(book, kind)
 		if timedOut {
 			b.AttemptTimedOut(kind)
 		} else {
 			b.AttemptCancelled(kind)
 		}
+	} else if kind == policy.First {
+		l.strand(book)
 	}
 	if timedOut {
 		l.count(b, ledger.ErrorKey{Class: class, Phase: phase}, nil, endpoint)
+	}
+}
+
+// strand counts a call whose first attempt never got a connection.
+func (l *loop) strand(book uint8) {
+	if book == 0 {
+		l.stranded++
 	}
 }
 
@@ -327,7 +336,9 @@ func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err erro
 
 // dialFailed ends the attempt that waits longest for the replica.
 func (l *loop) dialFailed(endpoint uint16, err error) {
-	l.refused = true
+	if l.dialErr == nil {
+		l.dialErr = fmt.Errorf("%s: %w", l.eng.cfg.Endpoints[endpoint], err)
+	}
 	key := ledger.ErrorKey{Class: classOf(err, ledger.ClassOther), Phase: policy.PhaseConnect}
 	w, ok := l.dequeue(endpoint)
 	l.dialWaiting()
@@ -335,7 +346,7 @@ func (l *loop) dialFailed(endpoint uint16, err error) {
 		l.count(l.ln.book[l.phase()], key, err, endpoint)
 		return
 	}
-	l.sent(l.ln.book[w.call.burn], w.call.slots[w.slot].kind)
+	l.sent(w.call.burn, w.call.slots[w.slot].kind)
 	l.fail(w.call, w.slot, endpoint, key, err, l.now)
 }
 
@@ -373,20 +384,20 @@ func (l *loop) finish(c *call, o policy.Outcome, done clock.Time) {
 	if done == clock.Never {
 		done = l.now
 	}
-	response := done.Sub(c.intended)
-	l.cur.ended++
+	response, cur := done.Sub(c.intended), &l.cur.by[c.burn]
+	cur.ended++
 	switch o {
 	case policy.OK:
 		b.CallOK(response)
 		if l.report {
-			l.cur.ok.Record(int64(response))
+			cur.ok.Record(int64(response))
 		}
 	case policy.Expired:
 		b.CallExpired(response)
-		l.cur.failed++
+		cur.failed++
 	default:
 		b.CallFailed(response)
-		l.cur.failed++
+		cur.failed++
 	}
 	if c.burn == 0 {
 		b.Tail.Record(c.intended.Sub(l.run.dataStart), response, o != policy.OK)
@@ -416,8 +427,10 @@ func (l *loop) giveUp(c *call, now clock.Time) {
 		case slotWaiting:
 			l.unwait(a.target)
 			if l.ln.pools[a.target].dialing > 0 {
-				l.sent(b, kind)
+				l.sent(c.burn, kind)
 				b.AttemptAbandoned(kind)
+			} else if kind == policy.First {
+				l.strand(c.burn)
 			}
 		case slotSent:
 			b.AttemptAbandoned(kind)
@@ -430,7 +443,7 @@ func (l *loop) giveUp(c *call, now clock.Time) {
 	if c.burn == 0 {
 		b.Tail.Record(c.intended.Sub(l.run.dataStart), response, true)
 	}
-	l.cur.ended++
-	l.cur.failed++
+	l.cur.by[c.burn].ended++
+	l.cur.by[c.burn].failed++
 	l.drop(c)
 }

@@ -158,7 +158,7 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since, now clock.Time) {
 	cn.state, cn.call, cn.slot, cn.first = connBusy, c, slot, 0
 	at.state, at.conn = slotSent, cn
 	b := ln.book[c.burn]
-	l.sent(b, at.kind)
+	l.sent(c.burn, at.kind)
 	if cn.carried {
 		b.Connections.Reused++
 	}

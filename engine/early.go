@@ -8,6 +8,10 @@ import (
 	"latencylab/units"
 )
 
+// Unreachable begins the reason of a Block that ended early because no
+// connection could be made.
+const Unreachable = "no connection could be made"
+
 const (
 	// refusedFor is how long dials may fail, without any having succeeded,
 	// before the server counts as not there.
@@ -42,7 +46,7 @@ func (l *loop) unreachedAt() clock.Time {
 		return clock.Never
 	}
 	wait := max(l.eng.cfg.Drain, refusedFor)
-	if l.refused {
+	if l.dialErr != nil {
 		wait = refusedFor
 	}
 	return l.dialled.Add(wait)
@@ -55,7 +59,10 @@ func (l *loop) cutShort() {
 	l.finished = true
 	switch {
 	case now >= l.unreachedAt():
-		l.early = fmt.Sprintf("no connection could be made in %s", units.FormatDuration(now.Sub(l.dialled).Round(100*time.Millisecond)))
+		l.early = fmt.Sprintf("%s in %s", Unreachable, units.FormatDuration(now.Sub(l.dialled).Round(100*time.Millisecond)))
+		if l.dialErr != nil {
+			l.early += ": " + l.dialErr.Error()
+		}
 		l.end = min(l.end, now)
 	case l.eng.cfg.Closed:
 		if l.end == clock.Never {

@@ -102,7 +102,7 @@ func TestUnreachable(t *testing.T) {
 			cfg := config(t, []netip.AddrPort{row.at}, policy.Policy{Retry: policy.Retry{Max: 3}, Backoff: policy.Backoff{Base: 100 * ms, Cap: 100 * ms}})
 			cfg.Closed, cfg.Drain = row.closed, drain
 			l := stepping(t, cfg, workloads.Block{Data: time.Hour})
-			turns(t, l, func() bool { return l.refused || row.wait == drain && l.ln.waiting > 0 })
+			turns(t, l, func() bool { return l.dialErr != nil || row.wait == drain && l.ln.waiting > 0 })
 			if at := l.giveUpAt(); at != l.dialled.Add(row.wait) {
 				t.Errorf("given up %v after the first dial, want %v", at.Sub(l.dialled), row.wait)
 			}
@@ -124,7 +124,7 @@ func TestUnreachable(t *testing.T) {
 		s := serve(t, ok)
 		cfg := config(t, []netip.AddrPort{s.addr, closedPort(t)}, policy.Policy{})
 		l := stepping(t, cfg, workloads.Block{Data: time.Hour})
-		turns(t, l, func() bool { return l.ln.book[0].Calls.OK > 0 && l.refused })
+		turns(t, l, func() bool { return l.ln.book[0].Calls.OK > 0 && l.dialErr != nil })
 		l.dialled -= clock.Time(time.Hour)
 		for _, own := range []bool{true, false} {
 			l.reached = own // else by another loop

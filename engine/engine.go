@@ -62,11 +62,12 @@ type Config struct {
 	OnInterval func(Interval)
 }
 
-// Interval is what ended in one stretch of a block, of all loops of the lane.
-// Its histogram is valid during the call of OnInterval only.
+// Interval is what ended in one stretch of a block, of all loops of the lane:
+// calls of the burn-in or data calls. Its histogram is valid during the call of
+// OnInterval only.
 type Interval struct {
 	Lane       int
-	Burn       bool // the stretch began in burn-in
+	Burn       bool // the calls, and their attempts, were of the burn-in
 	Start, End clock.Time
 	OK         *histo.Histogram // response times of calls that ended ok
 	Ended      uint64           // calls that ended, ok or not
@@ -85,8 +86,11 @@ type Block struct {
 	Burn             ledger.Counts
 	// Busy is the largest share of a second in which a loop did not wait.
 	Busy float64
-	// Began calls whose instant of start lay before DataEnd, among the data.
+	// InTime counts data calls begun before DataEnd.
 	InTime uint64
+	// Stranded counts data calls whose first attempt waited for a connection, at
+	// the ceiling, until the call had ended. They count in InTime if begun in time.
+	Stranded uint64
 	// Stopped says that Stop ended the block early.
 	Stopped bool
 	// Early says why else the block ended before its time; "" when it did not.
@@ -235,6 +239,7 @@ func (e *Engine) collect(r *run) (*Block, error) {
 		out.Burn.Merge(&ln.book[1].Counts)
 		out.Busy = max(out.Busy, l.busiest)
 		out.InTime += l.inTime
+		out.Stranded += l.stranded
 		if l.stopped {
 			out.Stopped, stopped = true, max(stopped, l.end)
 		}
@@ -281,7 +286,7 @@ func (e *Engine) report(r *run) (stop func()) {
 		return func() {}
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
-	all := histo.New()
+	all := &[2]*histo.Histogram{histo.New(), histo.New()}
 	go func() {
 		defer close(ended)
 		collected := time.Now()
@@ -319,27 +324,43 @@ func (e *Engine) allFull(r *run) bool {
 	return true
 }
 
-// passOn tells OnInterval what the loops have handed over, if anything.
-func (e *Engine) passOn(r *run, all *histo.Histogram) {
-	all.Reset()
-	iv := Interval{Lane: r.lane, OK: all, Start: clock.Never}
+// passOn tells OnInterval what the loops have handed over, if anything: the
+// calls of the burn-in first, then the data calls, either only where it has its
+// time or something to tell.
+func (e *Engine) passOn(r *run, all *[2]*histo.Histogram) {
+	data := Interval{Lane: r.lane, Start: clock.Never}
+	burn := data
+	burn.Burn = true
+	by := [2]*Interval{&data, &burn}
+	for i, iv := range by {
+		iv.OK = all[i]
+		iv.OK.Reset()
+	}
 	for _, l := range e.loops[:r.loops] {
 		s := &l.spare
 		if !s.full.Load() {
 			continue
 		}
-		all.Merge(s.ok)
-		iv.Start, iv.End = min(iv.Start, s.start), max(iv.End, s.end)
-		iv.Ended += s.ended
-		iv.Failed += s.failed
-		iv.Sent += s.sent
-		s.ok.Reset()
+		for i, iv := range by {
+			t := &s.by[i]
+			iv.OK.Merge(t.ok)
+			iv.Start, iv.End = min(iv.Start, s.start), max(iv.End, s.end)
+			iv.Ended += t.ended
+			iv.Failed += t.failed
+			iv.Sent += t.sent
+			t.ok.Reset()
+			t.ended, t.failed, t.sent = 0, 0, 0
+		}
 		s.full.Store(false)
 	}
-	if iv.Start == clock.Never {
+	if data.Start == clock.Never {
 		return
 	}
-	iv.Burn = iv.Start < r.dataStart
-	iv.Start, iv.End = iv.Start.Add(-r.offset), iv.End.Add(-r.offset)
-	e.cfg.OnInterval(iv)
+	inBurn := data.Start < r.dataStart
+	for _, iv := range [2]*Interval{&burn, &data} {
+		if iv.Burn == inBurn || iv.Ended > 0 || iv.Sent > 0 {
+			iv.Start, iv.End = iv.Start.Add(-r.offset), iv.End.Add(-r.offset)
+			e.cfg.OnInterval(*iv)
+		}
+	}
 }

@@ -366,14 +366,22 @@ func TestIntervals(t *testing.T) {
 	s := serve(t, ok)
 	cfg := config(t, []netip.AddrPort{s.addr}, policy.Policy{})
 	cfg.Interval = 20 * ms
-	var ended, okN uint64
+	var ended, okN [2]uint64
 	cfg.OnInterval = func(iv Interval) {
-		ended += iv.Ended
-		okN += iv.OK.Count()
+		i := 0
+		if iv.Burn {
+			i = 1
+		}
+		ended[i] += iv.Ended
+		okN[i] += iv.OK.Count()
 	}
-	b := drive(t, cfg, count(200))
-	if ended != 200 || okN != b.Data.Calls.OK {
-		t.Errorf("intervals hold %d calls, %d ok; want 200 and %d", ended, okN, b.Data.Calls.OK)
+	// Many calls of the burn-in end, and are reported, among those of the data.
+	b := drive(t, cfg, workloads.Block{Burn: 33 * ms, Calls: 200})
+	if ended[0] != 200 || okN[0] != b.Data.Calls.OK {
+		t.Errorf("intervals hold %d calls, %d ok; want 200 and %d", ended[0], okN[0], b.Data.Calls.OK)
+	}
+	if ended[1] != b.Burn.Calls.Scheduled || ended[1] == 0 {
+		t.Errorf("intervals hold %d calls of the burn-in, want %d", ended[1], b.Burn.Calls.Scheduled)
 	}
 }
 

@@ -53,14 +53,28 @@ type lane struct {
 	target   bool
 }
 
-// part is what ended in one interval on one loop. Two of them take turns: one
-// is filled by the loop, the other waits for the reporter.
+// part is what ended in one interval on one loop, by the book of its calls. Two
+// of them take turns: one is filled by the loop, the other waits for the
+// reporter.
 type part struct {
-	ok           *histo.Histogram
-	ended        uint64
-	failed, sent uint64
-	start, end   clock.Time
-	full         atomic.Bool // only of the spare one: the reporter's turn
+	by         [2]tally
+	start, end clock.Time
+	full       atomic.Bool // only of the spare one: the reporter's turn
+}
+
+// tally is the part of one book.
+type tally struct {
+	ok                  *histo.Histogram
+	ended, failed, sent uint64
+}
+
+func (p *part) empty() bool {
+	for i := range p.by {
+		if p.by[i].ended > 0 || p.by[i].sent > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // loop is one event loop on one thread. Only its own goroutine touches it while
@@ -97,7 +111,7 @@ type loop struct {
 	lastEnded clock.Time // closed loop: when a call last ended
 	dialled   clock.Time // the first dial of all; 0 before
 	reached   bool       // a connection was made, by any loop
-	refused   bool       // a dial failed
+	dialErr   error      // of the first dial that failed
 	early     string     // why the block ended before its time; "" when it did not
 
 	seen   clock.Time // what had arrived by then has been read: timers act as of it
@@ -113,6 +127,7 @@ type loop struct {
 	busySince clock.Time
 	busiest   float64
 	inTime    uint64
+	stranded  uint64 // data calls whose first attempt never got a connection
 	stopped   bool
 	ended     clock.Time
 	err       error
@@ -130,7 +145,9 @@ func newLoop(e *Engine, index int) (*loop, error) {
 	}
 	l := &loop{eng: e, index: index, work: make(chan *run), poll: p, events: NewEvents(eventsPerPoll), recv: NewReceiver(readBuffer), report: e.cfg.OnInterval != nil}
 	if l.report {
-		l.cur.ok, l.spare.ok = histo.New(), histo.New()
+		for i := range l.cur.by {
+			l.cur.by[i].ok, l.spare.by[i].ok = histo.New(), histo.New()
+		}
 	}
 	l.done = make([]completion, 0, eventsPerPoll)
 	l.lanes = make([]lane, len(e.cfg.Lanes))
@@ -205,7 +222,7 @@ func (l *loop) enter(r *run) {
 	}
 	l.end, l.lastDue, l.finished, l.stopped, l.early = r.end, r.begin, false, false, ""
 	l.lastEnded = r.begin
-	l.busiest, l.inTime = 0, 0
+	l.busiest, l.inTime, l.stranded = 0, 0, 0
 	l.nextAt, l.handAt = clock.Never, clock.Never
 	if l.report {
 		l.cur.start, l.handAt = r.begin, r.begin.Add(l.eng.cfg.Interval)
@@ -403,12 +420,12 @@ func (l *loop) measureBusy() {
 func (l *loop) handOver() {
 	c, s := &l.cur, &l.spare
 	c.end = max(l.polled, c.start)
-	if c.ended == 0 && c.sent == 0 && c.end == c.start {
+	if c.end == c.start && c.empty() {
 		return
 	}
-	c.ok, s.ok = s.ok, c.ok
-	s.ended, s.failed, s.sent, s.start, s.end = c.ended, c.failed, c.sent, c.start, c.end
-	c.ended, c.failed, c.sent, c.start = 0, 0, 0, c.end
+	c.by, s.by = s.by, c.by // the reporter has emptied s.by
+	s.start, s.end = c.start, c.end
+	c.start = c.end
 	s.full.Store(true)
 }
 

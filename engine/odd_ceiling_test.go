@@ -92,3 +92,15 @@ func TestMoreUsersThanHandshakes(t *testing.T) {
 		all.Done()
 	}
 }
+
+// TestStranded: calls that waited at the ceiling to their end are told apart
+// from those that were sent.
+func TestStranded(t *testing.T) {
+	p := playing(t, func(c *received) { c.gone() })
+	cfg := config(t, []netip.AddrPort{p.addr}, policy.Policy{})
+	cfg.Connections, cfg.Drain = 2, 100*ms
+	b := drive(t, cfg, count(12))
+	if b.Stranded != 10 || b.Data.Attempts.First != 2 || b.Data.Calls.Unfinished != 12 {
+		t.Errorf("%d stranded, %d sent, %+v; want 10, 2 and 12 unfinished", b.Stranded, b.Data.Attempts.First, b.Data.Calls)
+	}
+}

@@ -122,8 +122,9 @@ type Policy struct {
 	Name  string `json:"name"`
 	Spec  string `json:"spec"`  // in full
 	Loops int    `json:"loops"` // event loops that it ran on
-	// AchievedShare is the calls begun by the end of their block's schedule over
-	// those scheduled; BusiestShare the largest part of any second that a loop
+	// AchievedShare is the calls that were begun by the end of their block's
+	// schedule, and not left without a connection to their end, over
+	// those scheduled; BusiestShare is the largest part of any second that a loop
 	// was busy. Absent in closed loop and in virtual time.
 	AchievedShare Figure `json:"achieved_share"`
 	BusiestShare  Figure `json:"busiest_loop_share"`

@@ -57,7 +57,8 @@ func (v *Verdict) GeneratorInvalid() bool {
 // policy. A claim about p_k does not hold when
 //
 //   - lag p99, or the lag at the same k above it, exceeds max(1 ms, 5 % of p_k),
-//   - fewer than 99 % of the scheduled calls were begun in their block,
+//   - fewer than 99 % of the scheduled calls were begun in their block and ever
+//     got a connection,
 //   - a loop was busy for over 90 % of a second,
 //   - read delay p99 exceeds 10 % of p_k,
 //   - over 5 % of hedges and timeouts (10 or more) were spurious,
@@ -137,7 +138,7 @@ func (p *Policy) late(r *Run, k *quantile, value time.Duration) string {
 		}
 	}
 	if f := p.AchievedShare; f.Present && f.Value < minAchieved {
-		return fmt.Sprintf("only %s of the scheduled calls were begun in time, want 99 %%", units.Percent(f.Value))
+		return fmt.Sprintf("only %s of the scheduled calls were begun in time and got a connection, want 99 %%", units.Percent(f.Value))
 	}
 	if f := p.BusiestShare; f.Present && f.Value > maxBusy {
 		return fmt.Sprintf("a loop was busy for %s of a second, above 90 %%", units.Percent(f.Value))

@@ -136,7 +136,7 @@ func (w *world) send(i uint32, c *call, act *policy.Action) {
 	w.attempts[n] = attempt{sent: w.now, id: c.id, call: i, number: act.Attempt, replica: act.Replica, slot: act.Slot, kind: act.Kind, wanted: true}
 	c.slots[act.Slot] = n
 	w.book[c.book].Sent(act.Kind)
-	w.cur.Sent++
+	w.cur[c.book].Sent++
 	if w.cfg.Net == 0 {
 		w.arrive(n)
 		return
@@ -287,8 +287,8 @@ func (w *world) conclude(i uint32, c *call, o policy.Outcome) {
 	switch o {
 	case policy.OK:
 		b.CallOK(response)
-		if w.cur.OK != nil {
-			w.cur.OK.Record(int64(response))
+		if h := w.cur[c.book].OK; h != nil {
+			h.Record(int64(response))
 		}
 	case policy.Expired:
 		b.CallExpired(response)
@@ -304,9 +304,10 @@ func (w *world) drop(i uint32, c *call, o policy.Outcome, response time.Duration
 	if c.book == dataBook {
 		w.book[dataBook].Tail.Record(c.intended.Sub(w.dataStart), response, o != policy.OK)
 	}
-	w.cur.Ended++
+	cur := &w.cur[c.book]
+	cur.Ended++
 	if o != policy.OK {
-		w.cur.Failed++
+		cur.Failed++
 	}
 	if c.order != 0 {
 		c.order = 0

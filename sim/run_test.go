@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"latencylab/clock"
+	"latencylab/ledger"
 	"latencylab/policy"
 	"latencylab/service"
 	"latencylab/workloads"
@@ -260,31 +261,44 @@ func TestClockStandsStill(t *testing.T) {
 	}
 }
 
+// TestIntervals: of each book they follow each other and add up to it, whenever
+// its calls end.
 func TestIntervals(t *testing.T) {
 	cfg := config(t, "hedge=58ms,deadline=500ms", hedgeTail(t), 0)
 	cfg.Blocks = []workloads.Block{{Burn: 1500 * time.Millisecond, Data: 3 * time.Second}, {Data: 2 * time.Second}}
-	var list []Interval
-	var ok uint64
+	var list [2][]Interval
+	var sum [2]Interval
+	var ok [2]uint64
 	cfg.OnInterval = func(i Interval) {
-		ok += i.OK.Count()
-		i.OK = nil
-		list = append(list, i)
+		book := 0
+		if i.Burn {
+			book = 1
+		}
+		ok[book] += i.OK.Count()
+		sum[book].Ended += i.Ended
+		sum[book].Failed += i.Failed
+		sum[book].Sent += i.Sent
+		list[book] = append(list[book], i)
 	}
 	r := run(t, cfg)
-	var ended, failed, sent uint64
-	at := clock.Time(0)
-	for _, i := range list {
-		if i.Start != at || i.End <= i.Start || i.End.Sub(i.Start) > time.Second {
-			t.Errorf("interval from %d to %d follows one that ended at %d", i.Start, i.End, at)
+	for book, c := range []*ledger.Counts{&r.Ledger.Counts, &r.Burn} {
+		k, at := &c.Calls, clock.Time(0)
+		for n, i := range list[book] {
+			if n > 0 && i.Start != at || i.End <= i.Start || i.End.Sub(i.Start) > time.Second {
+				t.Errorf("book %d: interval from %d to %d follows one that ended at %d", book, i.Start, i.End, at)
+			}
+			at = i.End
 		}
-		if burn := i.Start < r.Blocks[0].DataStart; i.Burn != burn {
-			t.Errorf("interval from %d: burn-in %v, want %v", i.Start, i.Burn, burn)
+		if got := sum[book]; ok[book] != k.OK || got.Ended != k.Scheduled || got.Failed != k.Scheduled-k.OK || got.Sent != c.Attempts.Sent {
+			t.Errorf("book %d: intervals with %d ok, %d ended, %d failed, %d sent do not add up to %+v and %+v", book, ok[book], got.Ended, got.Failed, got.Sent, *k, c.Attempts)
 		}
-		at, ended, failed, sent = i.End, ended+i.Ended, failed+i.Failed, sent+i.Sent
 	}
-	l, b := r.Ledger, r.Burn
-	if at != clock.Time(r.Elapsed) || ok != l.Calls.OK+b.Calls.OK || ended != r.Arrivals || failed != l.Calls.Failed+b.Calls.Failed || sent != l.Attempts.Sent+b.Attempts.Sent {
-		t.Errorf("intervals to %d with %d ok, %d ended, %d failed, %d sent do not add up to %+v and %+v", at, ok, ended, failed, sent, l.Counts.Calls, b.Calls)
+	// The burn-in ends at 1.5 s, and its last call at most 500 ms later.
+	if first, last := list[0][0], list[1][len(list[1])-1]; first.Start != clock.Time(time.Second) || last.End != clock.Time(2*time.Second) {
+		t.Errorf("data from the interval at %d, burn-in to the one that ends at %d", first.Start, last.End)
+	}
+	if end := list[0][len(list[0])-1].End; end != clock.Time(r.Elapsed) {
+		t.Errorf("the last interval ends at %d, the run at %d", end, r.Elapsed)
 	}
 }
 

@@ -68,7 +68,7 @@ type Config struct {
 // Interval is what ended in one stretch of a block. OK is valid during the call
 // of OnInterval only. Long gaps in which nothing happened are left out.
 type Interval struct {
-	Burn       bool             // the stretch began in burn-in
+	Burn       bool             // the calls, and their attempts, were of the burn-in
 	Start, End clock.Time       // on the policy's clock
 	OK         *histo.Histogram // response times of calls that ended ok
 	Ended      uint64           // calls that ended, ok or not

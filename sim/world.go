@@ -57,7 +57,7 @@ type world struct {
 	unbegun       uint64 // 1 if there is one
 	unbegunDigest uint64
 
-	cur     Interval // under way
+	cur     [2]Interval // under way, of the calls of each book
 	nextCut clock.Time
 }
 
@@ -79,7 +79,7 @@ func newWorld(cfg *Config) *world {
 		w.servers = append(w.servers, service.New(cfg.Service, i, cfg.TargetSeed))
 	}
 	if cfg.OnInterval != nil {
-		w.cur.OK = histo.New()
+		w.cur[burnBook].OK, w.cur[dataBook].OK = histo.New(), histo.New()
 	}
 	return w
 }
@@ -138,7 +138,7 @@ func (w *world) begin(b workloads.Block) {
 	w.book[burnBook].Reset()
 	w.schedule.Begin(w.base, b)
 	if w.cfg.OnInterval != nil {
-		w.cur.Start = w.base
+		w.cur[burnBook].Start, w.cur[dataBook].Start = w.base, w.base
 		w.nextCut = w.base.Add(w.interval())
 	}
 }
@@ -286,8 +286,10 @@ func (w *world) cutUntil(t clock.Time) {
 	d := w.interval()
 	if gap := t.Sub(w.nextCut) / d; gap > longGap {
 		w.cut(w.nextCut)
-		w.cur.Start = w.cur.Start.Add(gap * d)
-		w.nextCut = w.cur.Start.Add(d)
+		for i := range w.cur {
+			w.cur[i].Start = w.cur[i].Start.Add(gap * d)
+		}
+		w.nextCut = w.cur[dataBook].Start.Add(d)
 	}
 	for w.nextCut <= t {
 		w.cut(w.nextCut)
@@ -295,15 +297,22 @@ func (w *world) cutUntil(t clock.Time) {
 	}
 }
 
-// cut reports the interval under way, which ends at t, and begins the next.
+// cut reports the interval under way, which ends at t, and begins the next: the
+// calls of the burn-in first, then the data calls, either only where it has its
+// time or something to tell.
 func (w *world) cut(t clock.Time) {
-	if w.cfg.OnInterval == nil || t == w.cur.Start && w.cur.Ended == 0 && w.cur.Sent == 0 {
+	if w.cfg.OnInterval == nil {
 		return
 	}
-	i := w.cur
-	i.Burn = i.Start < w.dataStart
-	i.End = t
-	w.cfg.OnInterval(i)
-	w.cur.OK.Reset()
-	w.cur = Interval{Start: t, OK: w.cur.OK}
+	start := w.cur[dataBook].Start
+	for _, book := range [2]int{burnBook, dataBook} {
+		i := &w.cur[book]
+		burn := book == burnBook
+		if i.Ended > 0 || i.Sent > 0 || t > start && burn == (start < w.dataStart) {
+			i.Burn, i.End = burn, t
+			w.cfg.OnInterval(*i)
+			i.OK.Reset()
+		}
+		*i = Interval{Start: t, OK: i.OK}
+	}
 }

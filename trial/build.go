@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"latencylab/engine"
 	"latencylab/policy"
 	"latencylab/results"
 	"latencylab/sim"
@@ -85,6 +87,10 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 			rp.AchievedShare = results.Absent("closed loop")
 		} else if n := l.data.Calls.Scheduled; n > 0 {
 			rp.AchievedShare = results.Num(float64(min(l.inTime, n)) / float64(n))
+		}
+		if n := l.stranded; n > 0 {
+			r.Warnings = append(slices.Clip(r.Warnings), fmt.Sprintf("policy %s: %s of %s calls never got a connection; %s are the ceiling of an open loop",
+				np.Name, units.Count(n), units.Count(l.data.Calls.Scheduled), units.Count(uint64(p.Workload.Connections))))
 		}
 		rp.BusiestShare = results.Num(l.busy)
 		rp.Blocks, rp.Intervals = l.blocks, l.intervals.List()
@@ -243,6 +249,9 @@ func judge(r *results.Run) {
 // Unreached says that nothing was measured: no attempt was answered, and every
 // one failed before its connection stood. sample is one of the errors.
 func Unreached(r *results.Run) (sample string, ok bool) {
+	if strings.HasPrefix(r.Void, engine.Unreachable) {
+		return r.Void, true
+	}
 	for i := range r.Policies {
 		p := &r.Policies[i]
 		if p.Attempts.OK > 0 || p.Service.Count > 0 || p.First.Count > 0 {

@@ -105,7 +105,8 @@ type lane struct {
 	blocks    []results.Block
 	intervals *results.Intervals
 	busy      float64
-	inTime    uint64        // data calls begun before their block's data ended
+	inTime    uint64        // data calls begun before their block's data ended, and not stranded
+	stranded  uint64        // data calls that never got a connection
 	dataTime  time.Duration // sum over blocks
 	end       clock.Time    // of the last block, on the policy's clock
 	delay     time.Duration // hedge delay at that end
@@ -359,7 +360,8 @@ func (m *measurement) drive(ctx context.Context, b Planned) error {
 		State: results.BlockState{Start: unseen(), End: stateOf(m.plan.policyOf(b.Policy), got.HedgeDelay, got.HedgeOn)},
 	}))
 	l.busy = max(l.busy, got.Busy)
-	l.inTime += got.InTime
+	l.inTime += got.InTime - min(got.InTime, got.Stranded)
+	l.stranded += got.Stranded
 	l.dataTime += got.DataEnd.Sub(got.DataStart)
 	l.end, l.digest = got.End, got.Digest
 	l.target = l.target || got.Target

@@ -190,7 +190,7 @@ var faults = []fault{
 		why: "calls dropped in burn-in count as data"},
 	{file: "engine/early.go", old: "max(l.lastEnded, l.run.begin).Add", new: "l.run.begin.Add",
 		why: "a closed loop that takes its time is ended as stuck"},
-	{file: "engine/early.go", old: "if l.refused {", new: "if !l.refused {",
+	{file: "engine/early.go", old: "if l.dialErr != nil {\n\t\twait", new: "if l.dialErr == nil {\n\t\twait",
 		why: "a server that refuses is waited for"},
 	{file: "engine/early.go", old: "if l.eng.reached.Load() {", new: "if false {",
 		why: "a loop ends the run that another loop has connections for"},
