@@ -49,10 +49,12 @@ type Comparison struct {
 	// policy's own p99, of the policy that has fewer.
 	TailEpisodes Figure `json:"tail_episodes"`
 	// OKWithin is the primary figure; without an objective, the share OK at all.
-	OKWithin Gain  `json:"ok_within"`
-	P50      Ratio `json:"p50"`
-	P99      Ratio `json:"p99"`
-	P999     Ratio `json:"p999"`
+	OKWithin Gain `json:"ok_within"`
+	// Further is the same for the other thresholds of the objective.
+	Further []Gain `json:"ok_within_further"`
+	P50     Ratio  `json:"p50"`
+	P99     Ratio  `json:"p99"`
+	P999    Ratio  `json:"p999"`
 	// CarryOver estimates what one block leaves to the next.
 	CarryOver CarryOver `json:"carry_over"`
 	// Pulse is absent, with a reason, unless a trigger was pulled and released.
@@ -92,13 +94,14 @@ type CarryOver struct {
 
 // CompareOptions are the choices of a comparison.
 type CompareOptions struct {
-	Within      time.Duration // T of the primary figure; 0: no objective, OK at all
-	Seed        uint64        // keys the resampling
-	Estimand    string        // "" means "total"
-	Design      string        // in words; "" says how many blocks there were
-	ShareMargin float64       // 0 means DefaultShareMargin
-	RatioMargin float64       // 0 means DefaultRatioMargin
-	Resamples   int           // 0 means 2,000
+	Within      time.Duration   // T of the primary figure; 0: no objective, OK at all
+	Further     []time.Duration // further thresholds
+	Seed        uint64          // keys the resampling
+	Estimand    string          // "" means "total"
+	Design      string          // in words; "" says how many blocks there were
+	ShareMargin float64         // 0 means DefaultShareMargin
+	RatioMargin float64         // 0 means DefaultRatioMargin
+	Resamples   int             // 0 means 2,000
 }
 
 // Compare compares other with base, block by block: block i of one is paired
@@ -123,12 +126,16 @@ func Compare(base, other *Policy, o CompareOptions) Comparison {
 	c := Comparison{
 		Base: base.Name, Other: other.Name,
 		Estimand: o.Estimand, Design: o.Design, Blocks: k,
-		OKWithin:  gain(a, b, o),
+		OKWithin:  gain(a, b, o.Within, o.ShareMargin),
+		Further:   []Gain{},
 		CarryOver: CarryOver{carryOver(base, o.Within), carryOver(other, o.Within)},
 		Pulse:     Absent(NoPulse),
 	}
 	if c.Design == "" {
 		c.Design = fmt.Sprintf("%s of blocks, paired in order", counted(uint64(k), "pair"))
+	}
+	for _, t := range o.Further {
+		c.Further = append(c.Further, gain(a, b, t, o.ShareMargin))
 	}
 	pa, pb := newPool(a), newPool(b)
 	rs := resample(pa, pb, o)
@@ -162,27 +169,27 @@ func (o CompareOptions) defaults() CompareOptions {
 	return o
 }
 
-// gain compares the share OK within T over pairs.
-func gain(a, b []Block, o CompareOptions) Gain {
-	g := Gain{Margin: o.ShareMargin, Word: NotShown, TNS: Num(float64(o.Within))}
+// gain compares the share OK within t over pairs.
+func gain(a, b []Block, t time.Duration, margin float64) Gain {
+	g := Gain{Margin: margin, Word: NotShown, TNS: Num(float64(t))}
 	absent := func(reason string) Gain {
 		g.Difference, g.Low, g.High = Absent(reason), Absent(reason), Absent(reason)
 		return g
 	}
-	if o.Within == 0 {
+	if t == 0 {
 		g.TNS = Absent("no objective was given: OK at all")
 	}
 	var d []float64
 	var na, nb uint64
 	for i := range a {
-		x, y := a[i].share(o.Within), b[i].share(o.Within)
+		x, y := a[i].share(t), b[i].share(t)
 		if x.Present && y.Present {
 			d = append(d, y.Value-x.Value)
 			na, nb = na+a[i].Calls, nb+b[i].Calls
 		}
 	}
 	if len(d) == 0 {
-		return absent("no pair of blocks with " + shareName(o.Within))
+		return absent("no pair of blocks with " + shareName(t))
 	}
 	mean, dev := meanDeviation(d)
 	g.Difference = rounded(mean)

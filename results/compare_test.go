@@ -136,6 +136,22 @@ func TestWithoutObjectiveTheWordIsThatOfP99(t *testing.T) {
 	}
 }
 
+// TestFurtherObjectives: each threshold has its own comparison; the first one
+// has the word.
+func TestFurtherObjectives(t *testing.T) {
+	a, b := shares("a", nil, 900, 900, 900, 905), shares("b", nil, 990, 990, 990, 990)
+	c := Compare(a, b, CompareOptions{Within: 100 * objective, Further: []time.Duration{objective}, Seed: 1})
+	if len(c.Further) != 1 || c.Further[0].TNS.Value != float64(objective) {
+		t.Fatalf("further %+v", c.Further)
+	}
+	if c.Word == Better || c.OKWithin.Difference.Present {
+		t.Errorf("word %q of a threshold that no block has", c.Word)
+	}
+	if g := c.Further[0]; g.Word != Better || !g.Low.Present {
+		t.Errorf("further %+v", g)
+	}
+}
+
 // TestWithoutObjectiveFailuresCount: a policy that turns failures into answers
 // is better, although neither p99 nor p50 can say so.
 func TestWithoutObjectiveFailuresCount(t *testing.T) {
@@ -148,7 +164,7 @@ func TestWithoutObjectiveFailuresCount(t *testing.T) {
 	if c.Word != Better || c.WordOf.Value != "ok" || !c.OKWithin.Low.Present {
 		t.Errorf("word %q of %q, share OK at all %+v", c.Word, c.WordOf.Value, c.OKWithin)
 	}
-	if s := c.gainLine(); !strings.HasPrefix(s, "  share OK at all: +8.9") {
+	if s := c.OKWithin.line(); !strings.HasPrefix(s, "  share OK at all: +8.9") {
 		t.Errorf("line %q", s)
 	}
 }

@@ -63,8 +63,11 @@ func (r *Run) headLines() []string {
 		parts = append(parts, formatRate(f.Value)+" begun")
 	}
 	if n := len(r.Policies); n > 0 && r.Achieved.DataNS.Present {
-		each := time.Duration(r.Achieved.DataNS.Value) / time.Duration(n)
-		parts = append(parts, units.Duration(each)+" of data a policy")
+		data, of := time.Duration(r.Achieved.DataNS.Value), "of data in all"
+		if !r.Interrupted && r.Void == "" { // else the policies differ
+			data, of = data/time.Duration(n), "of data a policy"
+		}
+		parts = append(parts, units.Duration(data)+" "+of)
 	}
 	parts = append(parts, counted(uint64(max(r.Clients, 0)), "client"), fmt.Sprintf("seed %d", r.Seed))
 	lines := []string{strings.Join(parts, ", ")}
@@ -112,8 +115,8 @@ func (r *Run) table() [][]string {
 		row("OK within "+short(d), func(p *Policy) string { return shareCell(withinShare(p.OKWithin, d)) },
 			func(p *Predicted) string { return shareCell(withinShare(p.OKWithin, d)) })
 	}
-	row("extra load", func(p *Policy) string { return shareCell(p.ExtraLoad) },
-		func(p *Predicted) string { return shareCell(p.ExtraLoad) })
+	row("extra load", func(p *Policy) string { return loadCell(p.ExtraLoad) },
+		func(p *Predicted) string { return loadCell(p.ExtraLoad) })
 	row("attempts / calls", func(p *Policy) string { return slash(p.Attempts.Sent, p.Calls.Scheduled) },
 		func(p *Predicted) string { return slash(p.Attempts.Sent, p.Calls.Scheduled) })
 	hedged := slices.ContainsFunc(r.Policies, func(p Policy) bool { return p.HedgeDelayNS.Present })
@@ -147,8 +150,10 @@ func (r *Run) countRows(row func(string, func(*Policy) string, func(*Predicted) 
 	add("hedges", false, func(p *Policy) uint64 { return p.Attempts.Hedges })
 	add("hedges that won", false, func(p *Policy) uint64 { return p.Attempts.HedgeWins })
 	add("retries", false, func(p *Policy) uint64 { return p.Attempts.Retries })
-	add("connections opened", true, func(p *Policy) uint64 { return p.Connections.Opened })
-	add("closed by cancel", true, func(p *Policy) uint64 { return p.Connections.ClosedByCancel })
+	if r.Driver != Virtual { // there are none in virtual time
+		add("connections opened", true, func(p *Policy) uint64 { return p.Connections.Opened })
+		add("closed by cancel", true, func(p *Policy) uint64 { return p.Connections.ClosedByCancel })
+	}
 	add("calls failed", true, func(p *Policy) uint64 { return p.Calls.Failed })
 	add("calls unfinished", false, func(p *Policy) uint64 { return p.Calls.Unfinished })
 	add("calls dropped", false, func(p *Policy) uint64 { return p.Calls.Dropped })
@@ -270,6 +275,14 @@ func shareCell(f Figure) string {
 		return "n/a"
 	}
 	return units.Percent(f.Value)
+}
+
+// loadCell prints extra load, which has no whole to be near to.
+func loadCell(f Figure) string {
+	if f.Present && f.Value >= 0.5 {
+		return formatFloat(100*f.Value, 1) + " %"
+	}
+	return shareCell(f)
 }
 
 func slash(a, b uint64) string { return units.Count(a) + " / " + units.Count(b) }

@@ -24,7 +24,10 @@ func (r *Run) comparisonLines() []string {
 			of = shareName(c.OKWithin.within())
 		}
 		lines = append(lines, fmt.Sprintf("%s against %s: %s, by %s (%s effect; %s; intervals of 95 %%)", c.Other, c.Base, c.Word, of, c.Estimand, c.Design))
-		lines = append(lines, c.gainLine())
+		lines = append(lines, c.OKWithin.line())
+		for i := range c.Further {
+			lines = append(lines, c.Further[i].line())
+		}
 		for _, q := range []struct {
 			label string
 			r     *Ratio
@@ -40,8 +43,7 @@ func (r *Run) comparisonLines() []string {
 	return lines
 }
 
-func (c *Comparison) gainLine() string {
-	g := &c.OKWithin
+func (g *Gain) line() string {
 	s := "  " + strings.TrimPrefix(shareName(g.within()), "the ") + ": "
 	if !g.Difference.Present {
 		return s + "n/a, " + g.Difference.Reason
@@ -50,7 +52,19 @@ func (c *Comparison) gainLine() string {
 	if !g.Low.Present {
 		return s + ", no interval: " + g.Low.Reason
 	}
-	return s + fmt.Sprintf(" (%s to %s): %s", signed(g.Low.Value), signed(g.High.Value), g.Word)
+	return s + fmt.Sprintf(" (%s to %s): %s", signed(g.Low.Value), signed(g.High.Value), inWords(g.Word, g.Margin, "points"))
+}
+
+// inWords is a word with the margin that it was judged by.
+func inWords(word string, margin float64, unit string) string {
+	if word == Equivalent {
+		m := formatFloat(100*margin, 1)
+		if m == "1" {
+			unit = strings.TrimSuffix(unit, "s")
+		}
+		word += " (within ±" + m + " " + unit + ")"
+	}
+	return word
 }
 
 // within is T; 0 without an objective.
@@ -83,7 +97,7 @@ func (r *Ratio) words() string {
 	if !r.Low.Present {
 		return s + ", no interval: " + r.Low.Reason
 	}
-	return s + fmt.Sprintf(" (%s to %s): %s", factor(r.Low.Value), factor(r.High.Value), r.Word)
+	return s + fmt.Sprintf(" (%s to %s): %s", factor(r.Low.Value), factor(r.High.Value), inWords(r.Word, r.Margin, "%"))
 }
 
 // factor prints a ratio to three significant digits.
@@ -223,7 +237,7 @@ func (r *Run) closing() string {
 		c := &r.Comparisons[i]
 		base, other := r.policyNamed(c.Base), r.policyNamed(c.Other)
 		if base != nil && other != nil {
-			s = append(s, r.bought(base, other), cost(base, other))
+			s = append(s, r.bought(c, base, other), r.cost(base, other))
 		}
 	}
 	if len(s) == 0 {
@@ -238,8 +252,15 @@ func (r *Run) closing() string {
 	return strings.Join(s, " ")
 }
 
-func (r *Run) bought(base, other *Policy) string {
-	s := fmt.Sprintf("%s against %s bought: p99 of the response time %s", other.Name, base.Name,
+func (r *Run) bought(c *Comparison, base, other *Policy) string {
+	what := "bought nothing that shows"
+	switch c.Word {
+	case Better:
+		what = "bought"
+	case Worse:
+		what = "did harm"
+	}
+	s := fmt.Sprintf("%s against %s %s: p99 of the response time %s", other.Name, base.Name, what,
 		change(base.Response.P99, other.Response.P99, durationCell))
 	if t, ok := r.primary(); ok {
 		s += fmt.Sprintf(", and the share of calls OK within %s %s", short(t),
@@ -250,18 +271,25 @@ func (r *Run) bought(base, other *Policy) string {
 	return s + "."
 }
 
-// change prints "1.00 s → 98.4 ms", or that nothing changed at this precision.
+// change prints "1.00 s → 98.4 ms", or that nothing changed at this precision,
+// or that neither is known.
 func change(a, b Figure, cell func(Figure) string) string {
+	if !a.Present && !b.Present {
+		return fmt.Sprintf("is not known (%s and %s)", cell(a), cell(b))
+	}
 	if x, y := cell(a), cell(b); x != y {
 		return x + " → " + y
 	}
 	return cell(a) + " as before"
 }
 
-func cost(base, other *Policy) string {
-	s := fmt.Sprintf("It cost %s extra load (%s attempts for %s calls) and %s closed by cancel",
-		shareCell(other.ExtraLoad), units.Count(other.Attempts.Sent), units.Count(other.Calls.Scheduled),
-		counted(other.Connections.ClosedByCancel, "connection"))
+func (r *Run) cost(base, other *Policy) string {
+	cancelled := counted(other.Connections.ClosedByCancel, "connection") + " closed by cancel"
+	if r.Driver == Virtual {
+		cancelled = counted(other.Attempts.Cancelled, "cancelled attempt")
+	}
+	s := fmt.Sprintf("It cost %s extra load (%s attempts for %s calls) and %s",
+		loadCell(other.ExtraLoad), units.Count(other.Attempts.Sent), units.Count(other.Calls.Scheduled), cancelled)
 	if other.Calls.Failed > base.Calls.Failed {
 		s += fmt.Sprintf("; %s failed, %s with %s", counted(other.Calls.Failed, "call"), units.Count(base.Calls.Failed), base.Name)
 	}

@@ -81,3 +81,30 @@ func TestNoFormatPrintsWhatATerminalActsOn(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWasBought: the last line says by its word whether it was good, and
+// joins no two lower bounds by an arrow.
+func TestWhatWasBought(t *testing.T) {
+	for _, c := range []struct {
+		word string
+		a, b Figure
+		want string
+	}{
+		{Better, Num(1e9), Num(1e8), "b against a bought: p99 of the response time 1.00 s → 100.0 ms."},
+		{Worse, Num(1e8), Num(1e9), "b against a did harm: p99 of the response time 100.0 ms → 1.00 s."},
+		{Equivalent, Num(1e8), Num(1e8), "b against a bought nothing that shows: p99 of the response time 100.0 ms as before."},
+		{NotShown, Figure{AtLeast: 2e8}, Figure{AtLeast: 1e8}, "b against a bought nothing that shows: p99 of the response time is not known (≥ 200 ms and ≥ 100 ms)."},
+	} {
+		r, a, b := &Run{}, &Policy{Name: "a"}, &Policy{Name: "b"}
+		a.Response.P99, b.Response.P99 = c.a, c.b
+		if got := r.bought(&Comparison{Word: c.word}, a, b); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.word, got, c.want)
+		}
+	}
+	if got := inWords(Equivalent, 0.01, "points"); got != "equivalent (within ±1 point)" {
+		t.Error(got)
+	}
+	if got := loadCell(Num(0.99941)); got != "99.9 %" {
+		t.Error(got)
+	}
+}

@@ -209,6 +209,13 @@ func (m *measurement) predict(ctx context.Context, r *results.Run) error {
 
 // finish compares every policy with the first one and judges the Run.
 func finish(r *results.Run) {
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		if n := p.Refused[policy.RuleIdempotency.String()]; n > 0 {
+			r.Warnings = append(slices.Clip(r.Warnings), fmt.Sprintf(
+				"policy %s: %s retries or hedges were not sent, because the request is not idempotent; retry.unsafe, or an Idempotency-Key header, allows them", p.Name, units.Count(n)))
+		}
+	}
 	switch {
 	case len(r.Policies) < 2:
 	case r.Interrupted:
@@ -219,6 +226,9 @@ func finish(r *results.Run) {
 		o := results.CompareOptions{Seed: r.Seed}
 		if len(r.Requested.WithinNS) > 0 {
 			o.Within = time.Duration(r.Requested.WithinNS[0])
+			for _, t := range r.Requested.WithinNS[1:] {
+				o.Further = append(o.Further, time.Duration(t))
+			}
 		}
 		for i := range r.Policies[1:] {
 			r.Comparisons = append(r.Comparisons, results.Compare(&r.Policies[0], &r.Policies[i+1], o))
