@@ -124,6 +124,9 @@ func (r *Run) table() [][]string {
 		row("hedge delay at the end", func(p *Policy) string { return durationCell(p.HedgeDelayNS) }, nil)
 	}
 	r.countRows(row)
+	if r.Driver == Virtual {
+		return t
+	}
 	row("lag p99", func(p *Policy) string {
 		if r.Mode == Closed {
 			return "closed loop"

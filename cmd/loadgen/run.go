@@ -35,7 +35,8 @@ file (with / or .yaml) or a built-in one; a flag replaces what it says.
       --arrivals KIND       poisson (default) or constant
       --within D            objective: share of calls OK within D; repeatable
       --clients N           policy clients that share the calls (1)
-      --warmup D            burn-in before data (3s to compare, else none)
+      --warmup D            burn-in before data (3s to compare, else none; up
+                            to 30s for hedge=pN at a low rate)
       --drain D             time for calls after the end (5s, or the deadline)
       --call-headers WHEN   auto, on or off: number calls and attempts
       --spin D              poll this long before a call is due (0s, up to 10ms)
