@@ -64,8 +64,11 @@ func (l *loop) start(id uint64, intended, now clock.Time, burn bool) {
 	c.id, c.intended, c.open, c.burn = id, intended, true, 0
 	if burn {
 		c.burn = 1
-	} else if now < l.end {
-		l.inTime++
+	} else {
+		l.lastBegun = now
+		if now < l.end {
+			l.inTime++
+		}
 	}
 	l.live++
 	l.lastDue = max(l.lastDue, intended)
@@ -155,6 +158,9 @@ func (l *loop) launch(c *call, a *policy.Action) bool {
 func (l *loop) cancel(c *call, slot uint8, timedOut, expired bool, done clock.Time) {
 	a := &c.slots[slot]
 	b := l.ln.book[c.burn]
+	if timedOut {
+		l.vain++
+	}
 	class := ledger.ClassAttemptTimeout
 	if expired {
 		class = ledger.ClassDeadline
@@ -297,6 +303,7 @@ func (l *loop) tell(c *call, slot uint8, endpoint uint16, r *reply) {
 	}
 	kind, b := c.slots[slot].kind, l.ln.book[c.burn]
 	c.slots[slot] = attempt{}
+	l.heard, l.vain = l.now, 0
 	l.stamps(b, r)
 	disposition := l.ln.policy.Classify(r.status)
 	act := c.k.Reply(slot, policy.Result{Disposition: disposition, Phase: policy.PhaseBody, Status: r.status, Hint: r.hint}, l.policyTime(l.now))
@@ -336,7 +343,7 @@ func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err erro
 
 // dialFailed ends the attempt that waits longest for the replica.
 func (l *loop) dialFailed(endpoint uint16, err error) {
-	if l.dialErr == nil {
+	if l.failedAt = l.now; l.dialErr == nil {
 		l.dialErr = fmt.Errorf("%s: %w", l.eng.cfg.Endpoints[endpoint], err)
 	}
 	key := ledger.ErrorKey{Class: classOf(err, ledger.ClassOther), Phase: policy.PhaseConnect}
@@ -355,6 +362,7 @@ func (l *loop) fail(c *call, slot uint8, endpoint uint16, key ledger.ErrorKey, e
 	kind, b := c.slots[slot].kind, l.ln.book[c.burn]
 	c.slots[slot] = attempt{}
 	b.AttemptBroken(kind)
+	l.vain++
 	l.count(b, key, err, endpoint)
 	r := policy.Result{Disposition: policy.DispRetryable, Phase: key.Phase}
 	l.apply(c, c.k.Reply(slot, r, l.policyTime(l.now)), at)
@@ -413,8 +421,8 @@ func (l *loop) drop(c *call) {
 	l.live--
 	if l.eng.cfg.Closed {
 		l.users++
-		l.lastEnded = l.now
 	}
+	l.heard, l.vain = l.now, 0
 }
 
 // giveUp ends a call at the end of the time to drain.

@@ -16,40 +16,70 @@ const (
 	// refusedFor is how long dials may fail, without any having succeeded,
 	// before the server counts as not there.
 	refusedFor = 2 * time.Second
+	// maxVain is how many attempts may end without an answer, since the last
+	// answer, before a call that goes on trying counts as stuck.
+	maxVain = 100
 	// maxDropped bounds the arrivals that one loop counts as dropped: half a
 	// second of work.
 	maxDropped = 1 << 24
 )
 
 // giveUpAt is when the block is given up if calls could still begin by then:
-// an open loop at the end of its time to drain; a counted closed loop when no
-// call has ended for as long; any when no connection could be made so far.
+// an open loop at the end of its time to drain; a counted closed loop when
+// nothing was answered and no call ended for as long; any when no connection
+// could be made so far.
 func (l *loop) giveUpAt() clock.Time {
 	at := clock.Never
 	switch {
 	case l.end != clock.Never:
 		at = l.end.Add(l.eng.cfg.Drain)
 	case l.eng.cfg.Closed:
-		at = max(l.lastEnded, l.run.begin).Add(l.eng.cfg.Drain)
+		at = max(l.heard, l.run.begin).Add(l.eng.cfg.Drain)
 	}
 	return min(at, l.unreachedAt())
 }
 
+// unreached says whether dials were made and none of them, by any loop, has
+// succeeded.
+func (l *loop) unreached() bool {
+	l.reached = l.reached || l.eng.reached.Load()
+	return !l.reached && l.dialled != 0
+}
+
 // unreachedAt is when a server that no connection could be made to is given
-// up, or Never.
+// up, or Never. Where dials fail, one must have failed at the end of the wait
+// too: a server may start late, and dials may be rare.
 func (l *loop) unreachedAt() clock.Time {
-	if l.reached || l.dialled == 0 {
+	switch at := l.dialled.Add(refusedFor); {
+	case !l.unreached():
 		return clock.Never
+	case l.dialErr == nil:
+		return l.dialled.Add(max(l.eng.cfg.Drain, refusedFor))
+	case l.failedAt >= at:
+		return at
 	}
-	if l.eng.reached.Load() {
-		l.reached = true
-		return clock.Never
+	return clock.Never
+}
+
+// stuck says whether nothing can be hoped for of a counted closed loop in which
+// nothing was answered for the time to drain: an attempt has been open for as
+// long, or attempts end in vain without end. Calls that only wait for their next
+// attempt are not stuck; they are looked at again later.
+func (l *loop) stuck(now clock.Time) bool {
+	if l.vain > maxVain {
+		return true
 	}
-	wait := max(l.eng.cfg.Drain, refusedFor)
-	if l.dialErr != nil {
-		wait = refusedFor
+	hangs := false
+	l.calls.each(func(c *call) {
+		for s := range c.slots {
+			a := &c.slots[s]
+			hangs = hangs || c.open && (a.state == slotWaiting || a.state == slotSent && now.Sub(a.conn.sent) >= l.eng.cfg.Drain)
+		}
+	})
+	if !hangs {
+		l.heard = now
 	}
-	return l.dialled.Add(wait)
+	return hangs
 }
 
 // cutShort ends a block of which calls could still begin, and says why unless
@@ -58,21 +88,26 @@ func (l *loop) cutShort() {
 	now := max(l.seen, l.run.begin)
 	l.finished = true
 	switch {
-	case now >= l.unreachedAt():
-		l.early = fmt.Sprintf("%s in %s", Unreachable, units.FormatDuration(now.Sub(l.dialled).Round(100*time.Millisecond)))
-		if l.dialErr != nil {
-			l.early += ": " + l.dialErr.Error()
-		}
+	case l.unreached():
+		l.nothingThere(now)
 		l.end = min(l.end, now)
 	case l.eng.cfg.Closed:
 		if l.end == clock.Never {
-			l.early = fmt.Sprintf("no call ended for %s, the time to drain", units.FormatDuration(l.eng.cfg.Drain))
+			l.early = fmt.Sprintf("nothing was answered for %s, the time to drain", units.FormatDuration(l.eng.cfg.Drain))
 			l.end = now
 		}
 	default:
 		l.dropRest()
 	}
 	l.nextAt = clock.Never
+}
+
+// nothingThere says that the block is about nothing: no connection was made.
+func (l *loop) nothingThere(now clock.Time) {
+	l.early = fmt.Sprintf("%s in %s", Unreachable, units.FormatDuration(now.Sub(l.dialled).Round(100*time.Millisecond)))
+	if l.dialErr != nil {
+		l.early += ": " + l.dialErr.Error()
+	}
 }
 
 // dropRest counts the arrivals of the block that have not begun. When there are

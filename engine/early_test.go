@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"io"
+	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -63,7 +66,7 @@ func TestNothingEnds(t *testing.T) {
 			cfg := config(t, []netip.AddrPort{p.addr}, row.p)
 			cfg.Closed, cfg.Connections, cfg.Drain = true, 4, 100*ms
 			b := drive(t, cfg, count(20))
-			if !strings.Contains(b.Early, "no call ended for 100ms") || b.Data.Calls.Unfinished != 4 || b.Data.Calls.Scheduled != 4 {
+			if !strings.Contains(b.Early, "nothing was answered for 100ms") || b.Data.Calls.Unfinished != 4 || b.Data.Calls.Scheduled != 4 {
 				t.Errorf("early %q, %+v; want 4 calls unfinished", b.Early, b.Data.Calls)
 			}
 		})
@@ -81,6 +84,56 @@ func TestSlowIsNotStuck(t *testing.T) {
 	l.run.begin -= clock.Time(time.Hour)
 	if left := l.giveUpAt().Sub(l.seen); left < time.Minute-10*time.Second {
 		t.Errorf("given up in %v, although a call has just ended; want about a minute", left)
+	}
+}
+
+// TestWaitingIsNotStuck: the server has answered, and the calls wait for longer
+// than the time to drain before they try again.
+func TestWaitingIsNotStuck(t *testing.T) {
+	s := serve(t, func(_ int64, _ *http.Request, c net.Conn) bool {
+		_, err := io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+		return err == nil
+	})
+	cfg := config(t, []netip.AddrPort{s.addr}, policy.Policy{Retry: policy.Retry{Max: 1}, Backoff: policy.Backoff{Base: time.Hour}})
+	cfg.Closed, cfg.Connections, cfg.Drain = true, 2, time.Minute
+	l := stepping(t, cfg, count(10))
+	turns(t, l, func() bool { return l.ln.book[0].Attempts.Failed == 2 })
+	l.heard -= clock.Time(time.Minute)
+	l.run.begin -= clock.Time(time.Minute)
+	if l.seen = clock.Now(); l.over() {
+		t.Fatalf("given up: %s", l.early)
+	}
+	if left := l.giveUpAt().Sub(l.seen); left < time.Minute {
+		t.Errorf("looked at again in %v, want a minute", left)
+	}
+	l.abandon()
+}
+
+// TestNobodyThere: arrivals end before a server that takes no connection is
+// given up; that it was never reached is said all the same.
+func TestNobodyThere(t *testing.T) {
+	cfg := config(t, []netip.AddrPort{fullQueue(t)}, policy.Policy{})
+	cfg.Drain = 20 * ms
+	b := drive(t, cfg, count(5))
+	if !strings.HasPrefix(b.Early, Unreachable) || b.Data.Calls.Unfinished != 5 {
+		t.Errorf("early %q, %+v", b.Early, b.Data.Calls)
+	}
+}
+
+// TestCountedRate: the data of a counted block last until its calls were begun,
+// not only until they were due, and what was late is not in time.
+func TestCountedRate(t *testing.T) {
+	s := serve(t, ok)
+	cfg := config(t, []netip.AddrPort{s.addr}, policy.Policy{})
+	cfg.Arrivals = workloads.NewArrivals(workloads.Constant, units.Rate(1e9*1e6), 1)
+	b := drive(t, cfg, count(20_000))
+	if took := b.DataEnd.Sub(b.DataStart); took < time.Millisecond || b.InTime > 2000 {
+		t.Errorf("20,000 calls due in 20 µs: %v of data, %d in time", took, b.InTime)
+	}
+	cfg.Closed, cfg.Connections = true, 4
+	b = drive(t, cfg, count(100))
+	if b.DataEnd != b.End {
+		t.Errorf("closed loop: data to %v, the last call ended at %v", b.DataEnd, b.End)
 	}
 }
 
@@ -103,8 +156,12 @@ func TestUnreachable(t *testing.T) {
 			cfg.Closed, cfg.Drain = row.closed, drain
 			l := stepping(t, cfg, workloads.Block{Data: time.Hour})
 			turns(t, l, func() bool { return l.dialErr != nil || row.wait == drain && l.ln.waiting > 0 })
-			if at := l.giveUpAt(); at != l.dialled.Add(row.wait) {
-				t.Errorf("given up %v after the first dial, want %v", at.Sub(l.dialled), row.wait)
+			want := clock.Never // until a dial fails at the end of the wait, too
+			if row.wait == drain {
+				want = l.dialled.Add(drain)
+			}
+			if at := l.unreachedAt(); at != want {
+				t.Errorf("given up %v after the first dial, want %v", at.Sub(l.dialled), want.Sub(l.dialled))
 			}
 			l.dialled -= clock.Time(row.wait)
 			for !l.over() {

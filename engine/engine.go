@@ -229,7 +229,7 @@ func (e *Engine) collect(r *run) (*Block, error) {
 	out := &Block{Lane: r.lane, Data: ledger.New(e.cfg.Within)}
 	out.Began = clock.Origin().Add(time.Duration(r.begin))
 	policyTime := func(t clock.Time) clock.Time { return t.Add(-r.offset) }
-	var ended, lastDue, stopped clock.Time
+	var ended, lastDue, lastBegun, stopped clock.Time
 	for i, l := range e.loops[:r.loops] {
 		if l.err != nil {
 			return nil, fmt.Errorf("loop %d: %w", i, l.err)
@@ -248,7 +248,7 @@ func (e *Engine) collect(r *run) (*Block, error) {
 		}
 		out.Target = out.Target || ln.target
 		ended = max(ended, l.ended)
-		lastDue = max(lastDue, l.lastDue)
+		lastDue, lastBegun = max(lastDue, l.lastDue), max(lastBegun, l.lastBegun)
 		if i == 0 {
 			out.HedgeDelay, out.HedgeOn = ln.clients[0].HedgeDelay()
 			if !e.cfg.Closed {
@@ -261,8 +261,18 @@ func (e *Engine) collect(r *run) (*Block, error) {
 	switch {
 	case out.Stopped || out.Early != "":
 		end = stopped
+	case end == clock.Never && e.cfg.Closed:
+		end = ended
 	case end == clock.Never:
+		// The data last until the last call was due, or until it was begun when
+		// that was late: then as large a part of the calls was begun in time as
+		// their schedule is of that.
 		end = min(max(lastDue, r.begin), ended)
+		if late := lastBegun.Sub(end); late > time.Millisecond {
+			span, took := end.Sub(r.dataStart), lastBegun.Sub(r.dataStart)
+			out.InTime = uint64(float64(out.Data.Calls.Scheduled) * float64(max(span, 0)) / float64(max(took, 1)))
+			end = min(lastBegun, ended)
+		}
 	}
 	out.Start, out.DataStart = policyTime(r.begin), policyTime(min(r.dataStart, end))
 	out.DataEnd, out.End = policyTime(end), policyTime(ended)

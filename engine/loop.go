@@ -108,11 +108,13 @@ type loop struct {
 	end      clock.Time
 	lastDue  clock.Time
 
-	lastEnded clock.Time // closed loop: when a call last ended
-	dialled   clock.Time // the first dial of all; 0 before
-	reached   bool       // a connection was made, by any loop
-	dialErr   error      // of the first dial that failed
-	early     string     // why the block ended before its time; "" when it did not
+	heard    clock.Time // when a call last ended or an attempt was answered
+	vain     int        // attempts since then that ended without an answer
+	dialled  clock.Time // the first dial of all; 0 before
+	reached  bool       // a connection was made, by any loop
+	dialErr  error      // of the first dial that failed
+	failedAt clock.Time // when a dial last failed
+	early    string     // why the block ended before its time; "" when it did not
 
 	seen   clock.Time // what had arrived by then has been read: timers act as of it
 	polled clock.Time // instant of the last return from the poller
@@ -127,7 +129,8 @@ type loop struct {
 	busySince clock.Time
 	busiest   float64
 	inTime    uint64
-	stranded  uint64 // data calls whose first attempt never got a connection
+	lastBegun clock.Time // when the last data call was begun
+	stranded  uint64     // data calls whose first attempt never got a connection
 	stopped   bool
 	ended     clock.Time
 	err       error
@@ -221,8 +224,8 @@ func (l *loop) enter(r *run) {
 		b.Reset()
 	}
 	l.end, l.lastDue, l.finished, l.stopped, l.early = r.end, r.begin, false, false, ""
-	l.lastEnded = r.begin
-	l.busiest, l.inTime, l.stranded = 0, 0, 0
+	l.heard, l.vain = r.begin, 0
+	l.busiest, l.inTime, l.stranded, l.lastBegun = 0, 0, 0, 0
 	l.nextAt, l.handAt = clock.Never, clock.Never
 	if l.report {
 		l.cur.start, l.handAt = r.begin, r.begin.Add(l.eng.cfg.Interval)
@@ -254,7 +257,7 @@ func (l *loop) over() bool {
 		l.finished = true
 	}
 	if !l.finished {
-		if now < l.giveUpAt() {
+		if now < l.giveUpAt() || l.end == clock.Never && !l.unreached() && !l.stuck(now) {
 			return false
 		}
 		l.cutShort()
@@ -265,6 +268,9 @@ func (l *loop) over() bool {
 		return true
 	}
 	if now >= l.drainEnd() {
+		if l.unreached() {
+			l.nothingThere(now)
+		}
 		l.abandon()
 		return true
 	}

@@ -274,7 +274,7 @@ func (r *Run) bought(c *Comparison, base, other *Policy) string {
 // change prints "1.00 s → 98.4 ms", or that nothing changed at this precision,
 // or that neither is known.
 func change(a, b Figure, cell func(Figure) string) string {
-	if !a.Present && !b.Present {
+	if !a.Present && !b.Present && a.AtLeast+b.AtLeast > 0 {
 		return fmt.Sprintf("is not known (%s and %s)", cell(a), cell(b))
 	}
 	if x, y := cell(a), cell(b); x != y {

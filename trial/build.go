@@ -108,10 +108,16 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 	return r, nil
 }
 
+// Nothing is why a Run without a call among its data is void.
+const Nothing = "no call fell into the data"
+
 // void says why no figure of a run that went to its end may be relied on.
 func (m *measurement) void(r *results.Run) string {
 	if _, ok := Unreached(r); ok {
 		return "no attempt reached the server"
+	}
+	if !slices.ContainsFunc(r.Policies, func(p results.Policy) bool { return p.Calls.Scheduled > 0 }) {
+		return Nothing
 	}
 	if m.child != nil && r.Target == nil {
 		return "the embedded target does not say what it did: " + r.NoTarget

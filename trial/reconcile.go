@@ -97,7 +97,11 @@ func (m *measurement) collect(ctx context.Context) (t *results.Target, digests [
 		counts := ledger.Counts{}
 		counts.Merge(&l.burn)
 		counts.Merge(&l.data.Counts)
-		t.Reconciliation = append(t.Reconciliation, reconcile(m.plan.Workload.Policies[i].Name, &counts, run))
+		rec := reconcile(m.plan.Workload.Policies[i].Name, &counts, run)
+		if !rec.Holds && led.StartedAt.After(m.began) { // the clocks of two machines may differ
+			return nil, digests, "the target was started anew during the run, and its ledger does not reach back"
+		}
+		t.Reconciliation = append(t.Reconciliation, rec)
 	}
 	raw, err := json.Marshal(all)
 	if err != nil {

@@ -252,6 +252,10 @@ func TestEarlyEndEndsAll(t *testing.T) {
 func TestTargetDoesNotSay(t *testing.T) {
 	m := &measurement{child: &target.Child{}}
 	r := &results.Run{NoTarget: "read ledger: timeout"}
+	if got := m.void(r); got != Nothing {
+		t.Errorf("void %q of a run without calls", got)
+	}
+	r.Policies = []results.Policy{{Calls: results.Calls{Scheduled: 1}}}
 	if got := m.void(r); got != "the embedded target does not say what it did: read ledger: timeout" {
 		t.Errorf("void %q", got)
 	}

@@ -190,6 +190,9 @@ func runRun(a *app, args []string) error {
 	if sample, ok := trial.Unreached(r); ok && !r.Interrupted {
 		return fmt.Errorf("nothing was measured: no attempt reached the server (%s)", sample)
 	}
+	if r.Void == trial.Nothing {
+		return fmt.Errorf("nothing was measured: %s, want a longer --duration or --requests", r.Void)
+	}
 	return exit(codeOf(r))
 }
 

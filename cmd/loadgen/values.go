@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"latencylab/units"
 	"latencylab/workloads"
 )
 
@@ -52,16 +53,16 @@ func list[T any](fs *pflag.FlagSet, to *[]T, name, short, kind string, parse fun
 // atLeast1 reads a whole number from 1 to limit.
 func atLeast1(limit int) func(string) (int, error) {
 	return func(s string) (int, error) {
-		n, err := strconv.Atoi(s)
+		n, err := units.ParseCount(s)
 		switch {
-		case errors.Is(err, strconv.ErrRange) || err == nil && n > limit:
-			return 0, fmt.Errorf("%s, want at most %d", s, limit)
 		case err != nil:
-			return 0, fmt.Errorf("%q, want a whole number from 1", s)
+			return 0, err
+		case n > uint64(limit):
+			return 0, fmt.Errorf("%s, want at most %d", s, limit)
 		case n < 1:
-			return 0, fmt.Errorf("%d, want 1 or more", n)
+			return 0, fmt.Errorf("%s, want 1 or more", s)
 		}
-		return n, nil
+		return int(n), nil
 	}
 }
 
