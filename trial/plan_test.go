@@ -246,3 +246,27 @@ func TestCallHeadersAreSentWhereTheyMatter(t *testing.T) {
 		}
 	}
 }
+
+// TestSpin: by itself a loop polls for a tenth of its time at most.
+func TestSpin(t *testing.T) {
+	for _, c := range []struct {
+		why     string
+		given   time.Duration
+		perS    int64
+		threads int
+		want    time.Duration
+	}{
+		{"100 µs at a low rate", -1, 10, 1, 100 * time.Microsecond},
+		{"a tenth of the time between calls at a high one", -1, 20_000, 1, 5 * time.Microsecond},
+		{"each loop has its part of the rate", -1, 20_000, 2, 10 * time.Microsecond},
+		{"as the user says", time.Millisecond, 20_000, 1, time.Millisecond},
+		{"not at all", 0, 10, 1, 0},
+		{"in closed loop nothing is due", -1, 0, 1, 0},
+	} {
+		p := &Plan{Closed: c.perS == 0}
+		p.Workload.Rate, p.Workload.Threads = units.Rate(c.perS*1e6), c.threads
+		if got := (&Setup{Spin: c.given}).spin(p); got != c.want {
+			t.Errorf("%s: %v, want %v", c.why, got, c.want)
+		}
+	}
+}

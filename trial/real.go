@@ -27,6 +27,8 @@ type Setup struct {
 	// when several are compared, and to the embedded target.
 	CallHeaders string
 	// Spin is how long before a due instant a loop polls instead of sleeping.
+	// Below 0: a tenth of the mean time between the calls of a loop, at most
+	// autoSpin; in closed loop nothing is due, and nothing polls.
 	Spin time.Duration
 	// Child is the program, with arguments, whose main calls target.RunChild.
 	Child []string
@@ -259,7 +261,7 @@ func (m *measurement) open(ctx context.Context) error {
 	cfg := engine.Config{
 		Endpoints: m.site.Replicas, Threads: w.Threads, Connections: w.Connections, Closed: p.Closed,
 		Seed: w.Seed, Drain: w.Drain, Within: w.Within, Idempotent: w.Request.Idempotent(),
-		Spin: m.setup.Spin, Interval: p.interval(), OnInterval: m.interval,
+		Spin: m.setup.spin(p), Interval: p.interval(), OnInterval: m.interval,
 	}
 	if !p.Closed {
 		cfg.Arrivals = workloads.NewArrivals(w.Arrivals, w.Rate, w.Seed)
@@ -276,6 +278,18 @@ func (m *measurement) open(ctx context.Context) error {
 		m.lanes[i].loops = m.eng.Loops(i)
 	}
 	return nil
+}
+
+// autoSpin is about how much later than asked a thread wakes on a machine that
+// is not busy: enough to hide most of it, at a tenth of a core at most.
+const autoSpin = 100 * time.Microsecond
+
+// spin is how long before a due instant the loops poll.
+func (s *Setup) spin(p *Plan) time.Duration {
+	if s.Spin >= 0 || p.Closed {
+		return max(s.Spin, 0)
+	}
+	return min(span(p.Workload.Rate, uint64(p.Workload.Threads))/10, autoSpin)
 }
 
 // embed starts the embedded target.

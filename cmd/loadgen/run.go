@@ -39,7 +39,8 @@ file (with / or .yaml) or a built-in one; a flag replaces what it says.
                             to 30s for hedge=pN at a low rate)
       --drain D             time for calls after the end (5s, or the deadline)
       --call-headers WHEN   auto, on or off: number calls and attempts
-      --spin D              poll this long before a call is due (0s, up to 10ms)
+      --spin D              poll this long before a call is due, up to 10ms (a
+                            tenth of the time between calls, at most 100µs)
       --seed N              keys arrivals and policies (1)
       --target-seed N       keys the embedded target's draws (the seed)
   -o, --output FILE         write the result, as JSON or as the ending says
@@ -76,6 +77,7 @@ func (m *runFlags) register(fs *pflag.FlagSet) {
 	list(fs, &m.endpoints, "endpoint", "", "HOST:PORT", text)
 	m.callHeaders = "auto"
 	scalar(fs, &m.callHeaders, "call-headers", "", "WHEN", oneOf("auto", "on", "off"))
+	m.spin = -1
 	scalar(fs, &m.spin, "spin", "", "D", spin)
 	fs.BoolVar(&m.progress, "progress", false, "")
 }
