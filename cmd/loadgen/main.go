@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"latencylab/engine"
 	"latencylab/units"
 )
 
@@ -113,7 +114,7 @@ func main() {
 	// A reader of stdout or stderr that has left is an error of writing, not the
 	// end of a measurement whose result may go to a file.
 	signal.Ignore(syscall.SIGPIPE)
-	if err := checkFiles(); err != nil {
+	if err := engine.CheckFiles(); err != nil {
 		fmt.Fprintf(os.Stderr, "loadgen: %v\n", err)
 		os.Exit(exitFailed)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"latencylab/engine"
 	"latencylab/target"
 	"latencylab/units"
 )
@@ -83,7 +84,7 @@ type app struct {
 }
 
 func main() {
-	if err := checkFiles(); err != nil {
+	if err := engine.CheckFiles(); err != nil {
 		fmt.Fprintf(os.Stderr, "target: %v\n", err)
 		os.Exit(exitFailed)
 	}

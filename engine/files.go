@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"errors"
@@ -11,9 +11,10 @@ import (
 // open. Where they do not fit, the runtime ends the process with a trace.
 const spareFiles = 8
 
-// checkFiles returns an error when the process cannot open a handful of files.
-// It uses system calls alone: package os starts the runtime's poller.
-func checkFiles() error {
+// CheckFiles returns an error when the process cannot open a handful of files.
+// A program calls it first of all: it uses system calls alone, while package os
+// starts the runtime's poller.
+func CheckFiles() error {
 	var open []int
 	defer func() {
 		for _, fd := range open {
