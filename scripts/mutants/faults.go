@@ -190,7 +190,7 @@ var faults = []fault{
 		why: "calls dropped in burn-in count as data"},
 	{file: "engine/early.go", old: "max(l.heard, l.run.begin).Add", new: "l.run.begin.Add",
 		why: "a closed loop that takes its time is ended as stuck"},
-	{file: "engine/early.go", old: "case l.failedAt >= at:\n\t\treturn at\n", new: "",
+	{file: "engine/early.go", old: "case l.failedAt >= at:", new: "case l.failedAt > at.Add(time.Hour):",
 		why: "a server that refuses is waited for"},
 	{file: "engine/early.go", old: "l.reached || l.eng.reached.Load()", new: "l.reached",
 		why: "a loop ends the run that another loop has connections for"},
