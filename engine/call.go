@@ -203,30 +203,34 @@ func (l *loop) cancel(c *call, slot uint8, timedOut, expired bool, done clock.Ti
 // cancelWaiting ends an attempt that has no connection yet.
 func (l *loop) cancelWaiting(a *attempt, book uint8, timedOut bool, class ledger.Class) {
 	kind, endpoint, b := a.kind, a.target, l.ln.book[book]
-	l.unwait(endpoint)
-	*a = attempt{}
 	phase := policy.PhaseAcquire
-	if l.ln.pools[endpoint].dialing > 0 {
+	if l.leaveQueue(a, book) {
 		phase = policy.PhaseConnect
-		l.sent(book, kind)
 		if timedOut {
 			b.AttemptTimedOut(kind)
 		} else {
 			b.AttemptCancelled(kind)
 		}
-	} else if kind == policy.First {
-		l.strand(book)
 	}
+	*a = attempt{}
 	if timedOut {
 		l.count(b, ledger.ErrorKey{Class: class, Phase: phase}, nil, endpoint)
 	}
 }
 
-// strand counts a call whose first attempt never got a connection.
-func (l *loop) strand(book uint8) {
-	if book == 0 {
+// leaveQueue ends the wait of an attempt that got no connection. It counts as
+// sent when a handshake to its replica was under way; else a first attempt's
+// call never got a connection.
+func (l *loop) leaveQueue(a *attempt, book uint8) (sent bool) {
+	l.unwait(a.target)
+	if l.ln.pools[a.target].dialing > 0 {
+		l.sent(book, a.kind)
+		return true
+	}
+	if a.kind == policy.First && book == 0 {
 		l.stranded++
 	}
+	return false
 }
 
 // lookOnce reads what lies on a connection whose attempt timed out: an answer
@@ -433,12 +437,8 @@ func (l *loop) giveUp(c *call, now clock.Time) {
 		kind := a.kind
 		switch a.state {
 		case slotWaiting:
-			l.unwait(a.target)
-			if l.ln.pools[a.target].dialing > 0 {
-				l.sent(c.burn, kind)
+			if l.leaveQueue(a, c.burn) {
 				b.AttemptAbandoned(kind)
-			} else if kind == policy.First {
-				l.strand(c.burn)
 			}
 		case slotSent:
 			b.AttemptAbandoned(kind)

@@ -196,8 +196,8 @@ func (e *Engine) Close() {
 // Run drives a lane for one block: it returns when the last call has ended or
 // Drain is over. An open loop whose calls have not all begun by then counts the
 // rest as dropped. It returns before the block's time when no connection can be
-// made, and a closed loop with a number of calls when none has ended for Drain;
-// see Block.Early. One Run at a time.
+// made, and a closed loop with a number of calls when nothing was answered for
+// Drain; see Block.Early. One Run at a time.
 func (e *Engine) Run(lane int, b workloads.Block) (*Block, error) {
 	lc := &e.lanes[lane]
 	// The block begins shortly from now, so that all loops are there in time.
