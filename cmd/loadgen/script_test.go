@@ -223,12 +223,9 @@ func draws(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestInterruptWritesWhatWasMeasured: the first interrupt ends the run in order,
-// with the marked result in the file and on standard output, and exit code 130.
-func TestInterruptWritesWhatWasMeasured(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-	defer s.Close()
-	dir := t.TempDir()
+// program makes this test binary run as loadgen, under that name in dir.
+func program(t *testing.T, dir string) string {
+	t.Helper()
 	exe := filepath.Join(dir, "loadgen")
 	self, err := os.Executable()
 	if err != nil {
@@ -237,6 +234,16 @@ func TestInterruptWritesWhatWasMeasured(t *testing.T) {
 	if err := os.Symlink(self, exe); err != nil {
 		t.Fatal(err)
 	}
+	return exe
+}
+
+// TestInterruptWritesWhatWasMeasured: the first interrupt ends the run in order,
+// with the marked result in the file and on standard output, and exit code 130.
+func TestInterruptWritesWhatWasMeasured(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer s.Close()
+	dir := t.TempDir()
+	exe := program(t, dir)
 	out := filepath.Join(dir, "run.json")
 	cmd := exec.Command(exe, "run", s.URL, "-r", "200/s", "-d", "60s", "-o", out, "--progress")
 	var stdout strings.Builder
@@ -284,14 +291,7 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 	}
 	defer l.Close()
 	dir := t.TempDir()
-	exe := filepath.Join(dir, "loadgen")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, exe); err != nil {
-		t.Fatal(err)
-	}
+	exe := program(t, dir)
 	cmd := exec.Command(exe, "run", "http://"+l.Addr().String()+"/", "-c", "1", "-d", "10m", "--drain", "10m", "-o", filepath.Join(dir, "run.json"))
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
