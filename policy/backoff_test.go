@@ -39,14 +39,25 @@ func TestBackoffFull(t *testing.T) {
 	}
 }
 
-// TestBackoffBounds: 0 <= wait <= full <= cap for every retry up to 2^31.
+// TestBackoffBounds: 0 <= wait <= most for every kind, jitter and retry up to
+// 2^31, and most is the cap but for a jitter after it.
 func TestBackoffBounds(t *testing.T) {
 	holds := func(base, limit time.Duration, factor float64, n uint32, seed, call uint64) bool {
-		for _, jitter := range []Jitter{JitterFull, JitterNone} {
-			b := newBackoff(Backoff{Base: base, Cap: limit, Factor: factor, Jitter: jitter})
-			full, wait := b.full(n), b.wait(n, seed, call, n)
-			if wait < 0 || wait > full || full > b.bound || limit > 0 && full > limit {
-				return false
+		for kind := range BackoffTable + 1 {
+			for jitter := range JitterAbsolute + 1 {
+				for _, first := range []bool{false, true} {
+					b := newBackoff(Backoff{
+						Kind: kind, Base: base, Cap: limit, Factor: factor, Steps: []time.Duration{base, limit, math.MaxInt64},
+						Jitter: jitter, Share: float64(call%1000) / 999, Span: base, JitterFirst: first,
+					})
+					full, most := b.full(n), b.most(n)
+					wait := b.wait(n, time.Duration(call>>1), seed, call, n)
+					beyond := !first && kind != BackoffDecorrelated && (jitter == JitterFraction || jitter == JitterAbsolute)
+					if wait < 0 || wait > most || full > b.bound || limit > 0 && full > limit || !beyond && most > b.bound {
+						t.Logf("kind %d, jitter %d, first %v, n %d: full %v, wait %v, most %v, bound %v", kind, jitter, first, n, full, wait, most, b.bound)
+						return false
+					}
+				}
 			}
 		}
 		return true
@@ -68,7 +79,7 @@ func TestBackoffFullJitterIsUniform(t *testing.T) {
 	var sum time.Duration
 	var tenths [10]int
 	for id := range uint64(calls) {
-		d := b.wait(2, 1, id, 3)
+		d := b.wait(2, 0, 1, id, 3)
 		sum += d
 		tenths[min(9, d/(20*ms))]++
 	}
@@ -82,12 +93,86 @@ func TestBackoffFullJitterIsUniform(t *testing.T) {
 	}
 }
 
+// TestBackoffKinds: the waits of the kinds, without jitter.
+func TestBackoffKinds(t *testing.T) {
+	for _, tt := range []struct {
+		why  string
+		b    Backoff
+		want []time.Duration
+	}{
+		{"constant", Backoff{Kind: BackoffConstant, Base: 50 * ms}, []time.Duration{50 * ms, 50 * ms, 50 * ms}},
+		{"linear", Backoff{Kind: BackoffLinear, Base: 50 * ms, Cap: 120 * ms}, []time.Duration{50 * ms, 100 * ms, 120 * ms, 120 * ms}},
+		{"a table repeats its last wait", Backoff{Kind: BackoffTable, Steps: []time.Duration{0, 10 * ms, 5 * ms}}, []time.Duration{0, 10 * ms, 5 * ms, 5 * ms}},
+		{"a cap bounds a table", Backoff{Kind: BackoffTable, Steps: []time.Duration{time.Second}, Cap: 10 * ms}, []time.Duration{10 * ms}},
+	} {
+		tt.b.Jitter = JitterNone
+		b := newBackoff(tt.b)
+		for i, want := range tt.want {
+			if got := b.wait(uint32(i+1), 0, 1, 1, uint32(i+2)); got != want {
+				t.Errorf("%s: retry %d waits %v, want %v", tt.why, i+1, got, want)
+			}
+		}
+	}
+}
+
+// TestJitterRanges: draws fill the range of their jitter, evenly.
+func TestJitterRanges(t *testing.T) {
+	const calls = 20000
+	for _, tt := range []struct {
+		why       string
+		b         Backoff
+		prev      time.Duration
+		low, high time.Duration
+	}{
+		{"full", Backoff{}, 0, 0, 200 * ms},
+		{"equal", Backoff{Jitter: JitterEqual}, 0, 100 * ms, 200 * ms},
+		{"gRPC's fifth", Backoff{Jitter: JitterFraction, Share: 0.2}, 0, 160 * ms, 240 * ms},
+		{"50 ms", Backoff{Jitter: JitterAbsolute, Span: 50 * ms}, 0, 150 * ms, 250 * ms},
+		{"absolute, cut at 0", Backoff{Jitter: JitterAbsolute, Span: 300 * ms}, 0, 0, 500 * ms},
+		{"after the cap it may exceed it", Backoff{Jitter: JitterFraction, Share: 0.5, Cap: 100 * ms}, 0, 50 * ms, 150 * ms},
+		{"decorrelated", Backoff{Kind: BackoffDecorrelated}, 200 * ms, 100 * ms, 600 * ms},
+	} {
+		tt.b.Base = 100 * ms
+		b := newBackoff(tt.b)
+		low, high, sum := time.Duration(math.MaxInt64), time.Duration(0), time.Duration(0)
+		for id := range uint64(calls) {
+			d := b.wait(2, tt.prev, 1, id, 3)
+			low, high, sum = min(low, d), max(high, d), sum+d
+		}
+		slack, mean, middle := (tt.high-tt.low)/100, sum/calls, (tt.low+tt.high)/2
+		if low < tt.low || low > tt.low+slack || high > tt.high || high < tt.high-slack || mean < middle-slack || mean > middle+slack {
+			t.Errorf("%s: waits from %v to %v, %v in the mean; want %v to %v", tt.why, low, high, mean, tt.low, tt.high)
+		}
+	}
+	// Before the cap: half of the draws lie at it.
+	b, at := newBackoff(Backoff{Base: 100 * ms, Cap: 100 * ms, JitterFirst: true}), 0
+	for id := range uint64(calls) {
+		if b.wait(2, 0, 1, id, 3) == 100*ms {
+			at++
+		}
+	}
+	if at < calls*48/100 || at > calls*52/100 {
+		t.Errorf("%d of %d waits lie at a cap of half their range, want half", at, calls)
+	}
+}
+
+// TestDecorrelatedStart: the first wait is drawn from [base, 3 base], whatever
+// the call before it in this record has waited.
+func TestDecorrelatedStart(t *testing.T) {
+	b := newBackoff(Backoff{Kind: BackoffDecorrelated, Base: 100 * ms, Cap: time.Hour})
+	for id := range uint64(1000) {
+		if d := b.wait(1, time.Minute, 1, id, 2); d < 100*ms || d > 300*ms {
+			t.Fatalf("the first wait is %v, want 100 to 300 ms", d)
+		}
+	}
+}
+
 // TestBackoffKey: each part of the key changes the draw.
 func TestBackoffKey(t *testing.T) {
 	b := newBackoff(Backoff{Base: time.Second})
 	seen := map[time.Duration]bool{}
 	for _, k := range [][3]uint64{{1, 1, 2}, {2, 1, 2}, {1, 2, 2}, {1, 1, 3}} {
-		seen[b.wait(1, k[0], k[1], uint32(k[2]))] = true
+		seen[b.wait(1, 0, k[0], k[1], uint32(k[2]))] = true
 	}
 	if len(seen) != 4 {
 		t.Errorf("4 keys gave %d different waits", len(seen))

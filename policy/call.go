@@ -17,13 +17,14 @@ type Call struct {
 	// next is the instant of the next hedge while an attempt is open, and of
 	// the planned retry, paid for already, while none is. Never: neither.
 	next       clock.Time
-	first      clock.Time // send of the first attempt
-	tried      uint64     // the picker's memory
-	n          uint32     // number of the newest attempt; 0: none was sent
-	live       uint8      // bit s: slot s holds an open attempt
-	hedges     uint8      // hedges launched, the unsent ones too
-	unsent     uint8      // hedges for which the driver had no connection
-	repeatable bool       // the request may be sent more than once
+	first      clock.Time    // send of the first attempt
+	tried      uint64        // the picker's memory
+	n          uint32        // number of the newest attempt; 0: none was sent
+	live       uint8         // bit s: slot s holds an open attempt
+	hedges     uint8         // hedges launched, the unsent ones too
+	unsent     uint8         // hedges for which the driver had no connection
+	repeatable bool          // the request may be sent more than once
+	waited     time.Duration // the backoff of the newest retry, for the next one's
 
 	attempt [MaxOpen]uint32 // attempt[slot], valid while open, as the next two
 	sent    [MaxOpen]clock.Time
@@ -218,7 +219,9 @@ func (k *Call) retry(hint time.Duration, now clock.Time) Action {
 		return k.finish(Failed, RuleNone, now)
 	}
 	n := k.n - uint32(k.hedges) // number of this retry, from 1
-	wait := max(c.backoff.wait(n, c.seed, k.id, k.n+1), hint)
+	backoff := c.backoff.wait(n, k.waited, c.seed, k.id, k.n+1)
+	k.waited = backoff
+	wait := max(backoff, hint)
 	if rule := k.refuses(n <= c.retries, wait, now); rule != RuleNone {
 		return k.finish(Failed, rule, now)
 	}

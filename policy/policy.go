@@ -47,27 +47,65 @@ type Retry struct {
 	Unsafe bool
 }
 
-// Backoff is the wait before retry n = 1, 2, …: min(Cap, Base*Factor^(n-1)),
-// with Jitter drawn after the cap. All arithmetic saturates.
+// Backoff is the wait before retry n = 1, 2, …, by its Kind, at most Cap, and
+// with Jitter. All arithmetic saturates: no wait is below 0 for any n.
 type Backoff struct {
+	Kind BackoffKind
 	// Base is the wait before the first retry. 0 means that retries do not wait.
+	// A table does not use it.
 	Base time.Duration
 	// Cap bounds the wait. 0 means no bound but the deadline.
 	Cap time.Duration
-	// Factor is the growth per retry, at least 1. 0 means 2.
+	// Factor is the growth per retry of the exponential kind, at least 1. 0
+	// means 2.
 	Factor float64
+	// Steps are the waits of a table; the last one repeats.
+	Steps  []time.Duration
 	Jitter Jitter
+	// Share is that of JitterFraction, in (0, 1].
+	Share float64
+	// Span is that of JitterAbsolute.
+	Span time.Duration
+	// JitterFirst draws the jitter before the cap is applied, so that many waits
+	// at the cap are equal; else after it, so that fraction and absolute may
+	// exceed the cap.
+	JitterFirst bool
 }
 
-// Jitter is how a backoff is spread.
+// BackoffKind is how a backoff grows.
+type BackoffKind uint8
+
+const (
+	// BackoffExponential waits Base*Factor^(n-1).
+	BackoffExponential BackoffKind = iota
+	// BackoffConstant waits Base.
+	BackoffConstant
+	// BackoffLinear waits Base*n.
+	BackoffLinear
+	// BackoffDecorrelated draws uniformly from [Base, 3 * the wait before]
+	// (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+	// It has no further jitter.
+	BackoffDecorrelated
+	// BackoffTable waits Steps[n-1].
+	BackoffTable
+)
+
+// Jitter is how a backoff is spread. Full and equal are those of Brooker,
+// "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 type Jitter uint8
 
 const (
-	// JitterFull draws the wait uniformly from [0, backoff] (Brooker,
-	// "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+	// JitterFull draws the wait uniformly from [0, backoff].
 	JitterFull Jitter = iota
 	// JitterNone waits the backoff itself.
 	JitterNone
+	// JitterEqual draws from [backoff/2, backoff].
+	JitterEqual
+	// JitterFraction draws from backoff * [1-Share, 1+Share], as gRPC does with
+	// 0.2 (gRFC A6).
+	JitterFraction
+	// JitterAbsolute draws from [backoff-Span, backoff+Span], at least 0.
+	JitterAbsolute
 )
 
 // Hedge sends a further attempt while one is open.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -57,8 +58,10 @@ func (p *Policy) validateLimits() error {
 		return fmt.Errorf("cancel=%d, want close, drain or reset", p.Cancel)
 	case p.Picker > PickRoundRobin:
 		return fmt.Errorf("picker=%d, want random or round-robin", p.Picker)
-	case p.Backoff.Jitter > JitterNone:
-		return fmt.Errorf("jitter=%d, want full or none", p.Backoff.Jitter)
+	case p.Backoff.Jitter > JitterAbsolute:
+		return fmt.Errorf("jitter=%d, want full, none, equal, a share or a duration", p.Backoff.Jitter)
+	case p.Backoff.Kind > BackoffTable:
+		return fmt.Errorf("backoff.kind=%d, want exponential, constant, linear or decorrelated", p.Backoff.Kind)
 	}
 	return nil
 }
@@ -74,6 +77,21 @@ func (p *Policy) validateRetry() error {
 		return fmt.Errorf("backoff.factor=%v, want 1 or more", b.Factor)
 	case b.Cap > 0 && b.Base > b.Cap:
 		return fmt.Errorf("backoff=%v..%v: the base is above the cap", b.Base, b.Cap)
+	case b.Factor != 0 && b.Kind != BackoffExponential:
+		return fmt.Errorf("backoff.factor=%v is of an exponential backoff only", b.Factor)
+	case b.Kind == BackoffDecorrelated && (b.Jitter != JitterFull || b.JitterFirst):
+		return errors.New("jitter says nothing of backoff.kind=decorrelated, which is drawn already")
+	case b.Jitter == JitterFraction && !(b.Share > 0 && b.Share <= 1):
+		return fmt.Errorf("jitter=%v%%, want a share above 0 and at most 100%%", 100*b.Share)
+	case b.Jitter == JitterAbsolute && b.Span <= 0:
+		return fmt.Errorf("jitter=%v, want more than 0s", b.Span)
+	case b.Kind == BackoffTable && len(b.Steps) == 0:
+		return errors.New("a backoff table without a wait, want one or more")
+	}
+	for _, d := range b.Steps {
+		if d < 0 {
+			return fmt.Errorf("backoff=%v is negative, want 0 or more", d)
+		}
 	}
 	for _, status := range p.Retry.On {
 		if status < 400 || status > 999 {
@@ -131,7 +149,7 @@ func (p *Policy) validateTimes() error {
 			return fmt.Errorf("hedge=%v is not below deadline=%v", h.Delay, p.Deadline)
 		case fixed && h.Delay >= p.Deadline-p.MinStart:
 			return fmt.Errorf("hedge=%v and min-start=%v leave nothing of deadline=%v", h.Delay, p.MinStart, p.Deadline)
-		case p.Retry.Max > 0 && b.Jitter == JitterNone && b.Base >= p.Deadline:
+		case p.Retry.Max > 0 && b.Jitter == JitterNone && b.Kind != BackoffTable && b.Base >= p.Deadline:
 			return fmt.Errorf("backoff=%v without jitter is not below deadline=%v", b.Base, p.Deadline)
 		}
 	}

@@ -54,7 +54,7 @@ func TestValidateRefuses(t *testing.T) {
 		{hedge(Hedge{MinSamples: -2}), "hedge.min-samples=-2 is negative"},
 		{Policy{Cancel: 9}, "cancel=9, want close, drain or reset"},
 		{Policy{Picker: 9}, "picker=9, want random or round-robin"},
-		{Policy{Backoff: Backoff{Jitter: 9}}, "jitter=9, want full or none"},
+		{Policy{Backoff: Backoff{Jitter: 9}}, "jitter=9, want full, none, equal, a share or a duration"},
 
 		{Policy{Retry: Retry{Max: math.MaxInt}}, "want at most 2147483647"},
 		{Policy{Attempts: 1, Retry: Retry{Max: 3}}, "attempts=1 leaves none for retry=3"},

@@ -38,8 +38,14 @@ const (
 //	                    408+429+502+503+504
 //	retry.unsafe        retries and hedges requests that are not idempotent, too
 //	backoff=D[..CAP]    wait before the first retry, and its bound
+//	backoff=D+D+D       a table of waits, of which the last repeats
+//	backoff.kind=WORD   exponential if not given, constant, linear, or
+//	                    decorrelated: drawn up to three times the wait before
 //	backoff.factor=F    growth of the wait, 1 or more; 2 if not given
-//	jitter=full|none    how the wait is spread; full if not given
+//	jitter=full|none|equal|SHARE%|D
+//	                    how the wait is spread; full if not given, SHARE and D
+//	                    to both sides
+//	jitter.when=after-cap|before-cap
 //	hedge=D|pNN[.N]     one hedge after D, or after that percentile of the
 //	                    client's first attempts
 //	hedge.max=N         up to N hedges
@@ -174,7 +180,9 @@ func checkGiven(p *policy.Policy, given map[string]bool) error {
 		{"retry.unsafe", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"backoff", "retry or attempts", p.Retry.Max > 0},
 		{"backoff.factor", "backoff", p.Backoff.Base > 0},
-		{"jitter", "backoff", p.Backoff.Base > 0},
+		{"backoff.kind", "backoff", p.Backoff.Base > 0},
+		{"jitter", "backoff", waits(p)},
+		{"jitter.when", "a cap, such as backoff=100ms..2s", p.Backoff.Cap > 0},
 		{"hedge.max", "hedge", given["hedge"]},
 		{"hedge.window", "a hedge after a percentile such as hedge=p95", p.Hedge.Quantile > 0},
 		{"hedge.min-samples", "a hedge after a percentile such as hedge=p95", p.Hedge.Quantile > 0},
@@ -193,10 +201,18 @@ func checkGiven(p *policy.Policy, given map[string]bool) error {
 		}
 		return fmt.Errorf("attempts=%d leaves %d for %s=%d", p.Attempts, p.Attempts-1, key, more)
 	}
+	if given["jitter"] && p.Backoff.Kind == policy.BackoffDecorrelated {
+		return errors.New("jitter says nothing of backoff.kind=decorrelated, which is drawn already")
+	}
 	if given["budget"] && p.Budget.Deposit == 0 && p.Budget.Capacity == 0 {
 		return errors.New("budget = 0% would not limit, want more, or budget.capacity for a fixed number")
 	}
 	return nil
+}
+
+// waits says whether retries wait.
+func waits(p *policy.Policy) bool {
+	return p.Backoff.Base > 0 || p.Backoff.Kind == policy.BackoffTable
 }
 
 // nameOf returns the default name of a policy whose first entry is e.
@@ -314,18 +330,41 @@ func (f *specWriter) count(key string, n int) {
 }
 
 func (f *specWriter) backoff(p *policy.Policy) {
-	if p.Retry.Max == 0 || p.Backoff.Base == 0 {
+	b := &p.Backoff
+	if p.Retry.Max == 0 || !waits(p) {
 		return
 	}
-	span := units.FormatDuration(p.Backoff.Base)
-	if p.Backoff.Cap > 0 {
-		span += ".." + units.FormatDuration(p.Backoff.Cap)
+	var steps []string
+	for _, d := range b.Steps {
+		steps = append(steps, units.FormatDuration(d))
 	}
-	f.add("backoff", span)
-	if p.Backoff.Factor != 0 {
-		f.add("backoff.factor", formatNumber(p.Backoff.Factor))
+	switch {
+	case b.Kind == policy.BackoffTable && len(steps) == 1:
+		steps = append(steps, steps[0]) // one wait alone is no table
+		fallthrough
+	case b.Kind == policy.BackoffTable:
+		f.add("backoff", strings.Join(steps, "+"))
+	case b.Cap > 0:
+		f.add("backoff", units.FormatDuration(b.Base)+".."+units.FormatDuration(b.Cap))
+	default:
+		f.add("backoff", units.FormatDuration(b.Base))
 	}
-	if p.Backoff.Jitter != policy.JitterFull {
-		f.add("jitter", wordOf(jitterWords, int(p.Backoff.Jitter)))
+	if b.Kind != policy.BackoffExponential && b.Kind != policy.BackoffTable {
+		f.add("backoff.kind", wordOf(kindWords, int(b.Kind)))
+	}
+	if b.Factor != 0 {
+		f.add("backoff.factor", formatNumber(b.Factor))
+	}
+	switch b.Jitter {
+	case policy.JitterFull:
+	case policy.JitterFraction:
+		f.add("jitter", units.FormatShare(b.Share))
+	case policy.JitterAbsolute:
+		f.add("jitter", units.FormatDuration(b.Span))
+	default:
+		f.add("jitter", wordOf(jitterWords, int(b.Jitter)))
+	}
+	if b.JitterFirst {
+		f.add("jitter.when", whenWords[1])
 	}
 }

@@ -43,6 +43,14 @@ func TestParsePolicy(t *testing.T) {
 		{"unsafe may be denied", "retry=1,retry.unsafe=false", "retry-1", "retry=1", policy.Policy{Retry: policy.Retry{Max: 1}}},
 		{"a factor", "retry=9,backoff=1ms,backoff.factor=1.5", "retry-9", "",
 			policy.Policy{Retry: policy.Retry{Max: 9}, Backoff: policy.Backoff{Base: time.Millisecond, Factor: 1.5}}},
+		{"a constant backoff with equal jitter", "retry=2,backoff=10ms,backoff.kind=constant,jitter=equal", "retry-2", "",
+			policy.Policy{Retry: policy.Retry{Max: 2}, Backoff: policy.Backoff{Kind: policy.BackoffConstant, Base: 10 * time.Millisecond, Jitter: policy.JitterEqual}}},
+		{"a table", "retry=2,backoff=0s+10ms,jitter=20%", "retry-2", "",
+			policy.Policy{Retry: policy.Retry{Max: 2}, Backoff: policy.Backoff{Kind: policy.BackoffTable, Steps: []time.Duration{0, 10 * time.Millisecond}, Jitter: policy.JitterFraction, Share: 0.2}}},
+		{"jitter before the cap", "retry=2,backoff=10ms..1s,jitter=5ms,jitter.when=before-cap", "retry-2", "",
+			policy.Policy{Retry: policy.Retry{Max: 2}, Backoff: policy.Backoff{Base: 10 * time.Millisecond, Cap: time.Second, Jitter: policy.JitterAbsolute, Span: 5 * time.Millisecond, JitterFirst: true}}},
+		{"decorrelated", "retry=2,backoff=10ms..1s,backoff.kind=decorrelated", "retry-2", "",
+			policy.Policy{Retry: policy.Retry{Max: 2}, Backoff: policy.Backoff{Kind: policy.BackoffDecorrelated, Base: 10 * time.Millisecond, Cap: time.Second}}},
 		{"a budget above all", "retry=2,budget=150%", "retry-2", "", policy.Policy{Retry: policy.Retry{Max: 2}, Budget: policy.Budget{Deposit: 1.5}}},
 		{"a budget as a fraction", "retry=2,budget=0.05", "retry-2", "retry=2,budget=5%", policy.Policy{Retry: policy.Retry{Max: 2}, Budget: policy.Budget{Deposit: 0.05}}},
 		{"a fixed number of tokens", "retry=2,budget=0%,budget.capacity=10", "retry-2", "retry=2,budget.capacity=10",
@@ -83,7 +91,7 @@ func TestParsePolicyErrors(t *testing.T) {
 		{"a percentile that does not exist", "hedge=p100", `policy "hedge=p100": hedge = "p100", want a duration such as 50ms or a percentile above p0 and below p100`},
 		{"a percentile of none", "hedge=p0", `policy "hedge=p0": hedge = "p0", want a duration such as 50ms or a percentile above p0 and below p100`},
 		{"too many open at once", "hedge=5ms,hedge.max=8", `policy "hedge=5ms,hedge.max=8": hedge.max = "8", want from 1 to 7`},
-		{"a word that is not one", "retry=1,backoff=1s,jitter=half", `policy "retry=1,backoff=1s,jitter=half": jitter = "half", want full or none`},
+		{"a word that is not one", "retry=1,backoff=1s,jitter=half", `policy "retry=1,backoff=1s,jitter=half": jitter = "half", want full, none, equal, a share such as 20% or a duration such as 50ms`},
 		{"three words", "cancel=kill", `policy "cancel=kill": cancel = "kill", want close, drain or reset`},
 		{"a count is not a duration", "retry=3s", `policy "retry=3s": retry = "3s" has the unknown unit "s", want a count such as 100 or 10k`},
 		{"attempts count from one", "attempts=0", `policy "attempts=0": attempts = "0", want 1 or more`},
@@ -110,6 +118,10 @@ func TestParsePolicyErrors(t *testing.T) {
 		{"more retries than attempts", "attempts=3,retry=3", `policy "attempts=3,retry=3": attempts=3 leaves 2 for retry=3`},
 		{"more hedges than attempts", "attempts=2,hedge=1ms,hedge.max=3", `policy "attempts=2,hedge=1ms,hedge.max=3": attempts=2 leaves 1 for hedge.max=3`},
 		{"min-start needs deadline", "min-start=5ms", `policy "min-start=5ms": min-start needs deadline`},
+		{"a decorrelated backoff is drawn already", "retry=1,backoff=1ms,backoff.kind=decorrelated,jitter=full", `policy "retry=1,backoff=1ms,backoff.kind=decorrelated,jitter=full": jitter says nothing of backoff.kind=decorrelated, which is drawn already`},
+		{"a factor of what does not multiply", "retry=1,backoff=1ms,backoff.kind=linear,backoff.factor=2", `policy "retry=1,backoff=1ms,backoff.kind=linear,backoff.factor=2": backoff.factor=2 is of an exponential backoff only`},
+		{"jitter of nothing", "retry=1,backoff=1ms,jitter=0%", `policy "retry=1,backoff=1ms,jitter=0%": jitter = "0%", want a share above 0% and at most 100%`},
+		{"before or after which cap", "retry=1,backoff=1ms,jitter.when=before-cap", `policy "retry=1,backoff=1ms,jitter.when=before-cap": jitter.when needs a cap, such as backoff=100ms..2s`},
 		{"budget limits nothing alone", "budget=10%", `policy "budget=10%": budget needs retry, attempts or hedge`},
 		{"a hedge after the deadline: both keys are named", "hedge=2s,deadline=1s", `policy "hedge=2s,deadline=1s": hedge=2s is not below deadline=1s`},
 		{"one attempt cannot be retried", "attempts=1,retry=2", `policy "attempts=1,retry=2": attempts=1 leaves none for retry=2`},
@@ -128,7 +140,7 @@ func FuzzParsePolicy(f *testing.F) {
 	for _, s := range []string{
 		"plain", "a:hedge=p95,budget=10%", "retry=3,backoff=100ms..2s,jitter=none,budget.capacity=500,attempt-timeout=250ms,deadline=1s,min-start=5ms",
 		"attempts=4", "hedge=0s,hedge.max=7,cancel=drain", "hedge=p99.99,hedge.window=1m,hedge.min-samples=10", "retry=1,retry.on=429+503,retry.unsafe",
-		"retry=0,attempts=3", "retry=9,backoff=1ms,backoff.factor=1.5,picker=round-robin", "=", ",", "hedge=p", "x:y:z", "deadline=1µs", "budget=1e9",
+		"retry=0,attempts=3", "retry=9,backoff=1ms,backoff.factor=1.5,picker=round-robin", "retry=1,backoff=1ms+2s,jitter=20%", "retry=1,backoff=1ms..2s,backoff.kind=linear,jitter=5ms,jitter.when=before-cap", "=", ",", "hedge=p", "x:y:z", "deadline=1µs", "budget=1e9",
 	} {
 		f.Add(s)
 	}

@@ -13,7 +13,10 @@ import (
 
 // Words of enumerations, indexed by value.
 var (
-	jitterWords = []string{policy.JitterFull: "full", policy.JitterNone: "none"}
+	jitterWords = []string{policy.JitterFull: "full", policy.JitterNone: "none", policy.JitterEqual: "equal"}
+	kindWords   = []string{policy.BackoffExponential: "exponential", policy.BackoffConstant: "constant",
+		policy.BackoffLinear: "linear", policy.BackoffDecorrelated: "decorrelated"}
+	whenWords   = []string{"after-cap", "before-cap"}
 	cancelWords = []string{policy.CancelClose: "close", policy.CancelDrain: "drain", policy.CancelReset: "reset"}
 	pickerWords = []string{policy.PickRandom: "random", policy.PickRoundRobin: "round-robin"}
 )
@@ -43,10 +46,14 @@ var specKeys = []specKey{
 	{"retry.unsafe", "true|false", "true", func(p *policy.Policy, v string) error {
 		return setWord(&p.Retry.Unsafe, v, []bool{false, true}, []string{"false", "true"})
 	}},
-	{"backoff", "D or D..CAP", "", setBackoff},
+	{"backoff", "D, D..CAP or D+D+D", "", setBackoff},
+	{"backoff.kind", strings.Join(kindWords, "|"), "", func(p *policy.Policy, v string) error {
+		return setWord(&p.Backoff.Kind, v, []policy.BackoffKind{policy.BackoffExponential, policy.BackoffConstant, policy.BackoffLinear, policy.BackoffDecorrelated}, kindWords)
+	}},
 	{"backoff.factor", "F", "", func(p *policy.Policy, v string) error { return setNumber(&p.Backoff.Factor, v, 1) }},
-	{"jitter", "full|none", "", func(p *policy.Policy, v string) error {
-		return setWord(&p.Backoff.Jitter, v, []policy.Jitter{policy.JitterFull, policy.JitterNone}, jitterWords)
+	{"jitter", "full|none|equal, a share such as 20% or D", "", setJitter},
+	{"jitter.when", "after-cap|before-cap", "", func(p *policy.Policy, v string) error {
+		return setWord(&p.Backoff.JitterFirst, v, []bool{false, true}, whenWords)
 	}},
 	{"hedge", "D or pNN", "", setHedge},
 	{"hedge.max", "N", "", setHedgeMax},
@@ -199,7 +206,47 @@ func joinStatuses(on []uint16) string {
 	return b.String()
 }
 
+// setJitter reads a word, a share or a duration.
+func setJitter(p *policy.Policy, v string) error {
+	b := &p.Backoff
+	switch {
+	case strings.HasSuffix(v, "%"):
+		f, err := units.ParseRatio(v)
+		if err != nil {
+			return err
+		}
+		if f == 0 || f > 1 {
+			return wanted(v, "a share above 0% and at most 100%")
+		}
+		b.Jitter, b.Share = policy.JitterFraction, f
+		return nil
+	case v != "" && '0' <= v[0] && v[0] <= '9':
+		b.Jitter = policy.JitterAbsolute
+		return setSpan(&b.Span, v)
+	}
+	if err := setWord(&b.Jitter, v, []policy.Jitter{policy.JitterFull, policy.JitterNone, policy.JitterEqual}, jitterWords); err != nil {
+		return wanted(v, "full, none, equal, a share such as 20% or a duration such as 50ms")
+	}
+	return nil
+}
+
+// setSteps reads a table of waits.
+func setSteps(p *policy.Policy, v string) error {
+	p.Backoff.Kind = policy.BackoffTable
+	for text := range strings.SplitSeq(v, "+") {
+		d, err := units.ParseDuration(text)
+		if err != nil {
+			return err
+		}
+		p.Backoff.Steps = append(p.Backoff.Steps, d)
+	}
+	return nil
+}
+
 func setBackoff(p *policy.Policy, v string) error {
+	if strings.Contains(v, "+") {
+		return setSteps(p, v)
+	}
 	base, limit, has := strings.Cut(v, "..")
 	if err := setSpan(&p.Backoff.Base, base); err != nil {
 		return err
