@@ -15,7 +15,8 @@ type Stream uint64
 
 // The streams in use. Arrival and Phase are keyed by the arrival's number,
 // Service, Slow and Status by (call, attempt) at the target, Jitter and Pick by
-// (call, attempt) at the client, Replica by the replica's number.
+// (call, attempt) at the client, Replica by the replica's number, Lane by the
+// permuted block of calls, Think by the user and the number of its call.
 const (
 	Arrival Stream = 1 + iota
 	Service
@@ -27,6 +28,8 @@ const (
 	Replica
 	Resample
 	Phase
+	Lane
+	Think
 )
 
 // Bits returns 64 uniform bits for the key. It chains one SplitMix64 finaliser

@@ -302,3 +302,14 @@ func BenchmarkScheduleNext(b *testing.B) {
 		s.Next()
 	}
 }
+
+// TestTurn: a turn asked for alone is the entry of every sequence that holds it.
+func TestTurn(t *testing.T) {
+	for policies := 1; policies <= 7; policies++ {
+		for n, want := range Order(policies, 40) {
+			if got := Turn(policies, n); got != want {
+				t.Fatalf("turn %d of %d policies is %d, want %d", n, policies, got, want)
+			}
+		}
+	}
+}

@@ -101,18 +101,24 @@ func Order(policies, rounds int) []int {
 		return nil
 	}
 	order := make([]int, 0, policies*rounds)
-	for r := range rounds {
-		pair := r / 2
-		cycle := pair / policies
-		backwards := (r%2 == 1) != (bits.OnesCount(uint(cycle))%2 == 1)
-		for n := range policies {
-			if backwards {
-				n = policies - 1 - n
-			}
-			order = append(order, (zigzag(n, policies)+pair)%policies)
-		}
+	for n := range policies * rounds {
+		order = append(order, Turn(policies, n))
 	}
 	return order
+}
+
+// Turn returns entry n, from 0, of the sequence of [Order], which has no end: a
+// driver that does not know how many turns there will be asks for each of them.
+// policies is 1 or more, n 0 or more.
+func Turn(policies, n int) int {
+	r := n / policies
+	pair := r / 2
+	cycle := pair / policies
+	n %= policies
+	if backwards := (r%2 == 1) != (bits.OnesCount(uint(cycle))%2 == 1); backwards {
+		n = policies - 1 - n
+	}
+	return (zigzag(n, policies) + pair%policies) % policies
 }
 
 // zigzag returns entry n of 0, 1, k-1, 2, k-2, …
