@@ -21,10 +21,12 @@ type Server struct {
 	body       int
 	seed       uint64
 
-	jobs  []job // slab by Job; jobs[0] is never used
-	free  Job   // first of the free jobs, linked by next; 0: none
+	base  clock.Time // schedules count from here
+	jobs  []job      // slab by Job; jobs[0] is never used
+	free  Job        // first of the free jobs, linked by next; 0: none
 	queue queue
 	busy  int
+	work  sum // due instants of running jobs, drawn times of waiting ones
 }
 
 // law is what is drawn at one replica: a Spec resolved for it.
@@ -36,14 +38,17 @@ type law struct {
 	status []StatusShare
 }
 
-// job is a request that the server knows, 40 bytes.
+// job is a request that the server knows, 48 bytes.
 type job struct {
 	due        clock.Time
 	drawn      time.Duration
+	deadline   clock.Time
 	tag        uint32
+	attempt    uint32
 	prev, next Job // neighbours in the queue or in the free list
 	status     uint16
 	state      state
+	fault      Fault
 }
 
 type state uint8
@@ -132,22 +137,28 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 	return s
 }
 
-// Begin admits the request of (call, attempt) that arrives now. tag is the
-// driver's mark, given back when the job starts and ends. The step is the job
-// itself when it starts at once; a request that finds no slot and a full queue
-// is a job that is due now, with the status for shed requests.
-func (s *Server) Begin(tag uint32, call uint64, attempt uint32, now clock.Time) (Job, Step) {
+// Mark sets the instant from which schedules count. A driver calls it where the
+// data of a block begins, or before, with an instant to come: no schedule
+// begins earlier than its mark. Without a mark they count from instant 0. What
+// is under way keeps the due instants that it has.
+func (s *Server) Mark(now clock.Time) { s.base = now }
+
+// Begin admits a request that arrives now. The step is the job itself when it
+// starts at once; a request that finds no slot and a full queue is a job that is
+// due now, with the status for shed requests.
+func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	j := s.take()
 	b := &s.jobs[j]
-	b.tag = tag
+	b.tag, b.attempt, b.deadline, b.fault = r.Tag, r.Attempt, r.Deadline, FaultNone
 	if s.slots > 0 && s.busy >= s.slots && s.limit >= 0 && s.queue.n >= s.limit {
 		b.state, b.drawn, b.status, b.due = shed, 0, s.shed, now
-		return j, Step{Job: j, Tag: tag, Due: now}
+		return j, Step{Job: j, Tag: r.Tag, Due: now}
 	}
-	b.drawn, b.status = s.law.draw(s.seed, call, attempt)
+	b.drawn, b.status = s.law.draw(s.seed, r.Call, r.Attempt)
 	if s.slots > 0 && s.busy >= s.slots {
 		b.state, b.due = waiting, clock.Never
 		s.queue.push(s.jobs, j)
+		s.work.add(int64(b.drawn))
 		return j, Step{}
 	}
 	return j, s.start(j, now)
@@ -159,16 +170,15 @@ func (s *Server) Begin(tag uint32, call uint64, attempt uint32, now clock.Time) 
 // the instant of its turn.
 func (s *Server) End(j Job, now clock.Time) (Answer, Step) {
 	b := s.started(j)
-	a := Answer{Status: b.status, Body: s.body, Drawn: b.drawn, Tag: b.tag}
+	a := Answer{Status: b.status, Fault: b.fault, Body: s.body, Drawn: b.drawn, Tag: b.tag}
 	if b.status == 429 || b.status == 503 {
 		a.RetryAfter = s.retryAfter
 	}
-	held := b.state == running
-	s.release(j)
-	if !held {
+	if b.state != running {
+		s.release(j)
 		return a, Step{}
 	}
-	s.busy--
+	s.leave(j)
 	return a, s.next(now)
 }
 
@@ -176,19 +186,23 @@ func (s *Server) End(j Job, now clock.Time) (Answer, Step) {
 // forgotten: its Job value is free for another request, and the driver drops
 // the timer it may have for it; st is then the job that starts in its place.
 // Otherwise the work goes on and the driver calls End as before.
+//
+// Where stopping work costs time, the step names j itself: the request is
+// dropped, and its job holds its slot until the End at its new due instant,
+// which answers with FaultGone.
 func (s *Server) Cancel(j Job, now clock.Time) (dropped bool, st Step) {
 	b := s.known(j)
 	switch {
 	case b.state == waiting && s.cancel != CancelNone:
 		s.queue.remove(s.jobs, j)
+		s.work.sub(int64(b.drawn))
 		s.release(j)
 		return true, Step{}
 	case b.state == shed && s.cancel == CancelRunning:
 		s.release(j)
 		return true, Step{}
 	case b.state == running && s.cancel == CancelRunning:
-		s.release(j)
-		s.busy--
+		s.leave(j)
 		return true, s.next(now)
 	}
 	return false, Step{}
@@ -203,17 +217,33 @@ func (s *Server) Waiting() int { return s.queue.n }
 // Drawn returns the service time drawn for j, 0 if it was shed.
 func (s *Server) Drawn(j Job) time.Duration { return s.known(j).drawn }
 
+// Backlog returns the unfinished work: the time until running jobs are due, and
+// the drawn service times of those that wait, added up over all slots. It takes
+// the same time for any number of jobs.
+func (s *Server) Backlog(now clock.Time) time.Duration {
+	return s.work.less(s.busy, now)
+}
+
 // start lets j, which is in no queue, hold a slot from now on.
 func (s *Server) start(j Job, now clock.Time) Step {
 	s.busy++
 	b := &s.jobs[j]
 	b.state, b.due = running, now.Add(b.drawn)
+	s.work.add(int64(b.due))
 	return Step{Job: j, Tag: b.tag, Due: b.due}
+}
+
+// leave takes j, which runs, from its slot and forgets it.
+func (s *Server) leave(j Job) {
+	s.work.sub(int64(s.jobs[j].due))
+	s.busy--
+	s.release(j)
 }
 
 // next starts the job whose turn it is, after a slot became free.
 func (s *Server) next(now clock.Time) Step {
 	if j := s.queue.pop(s.jobs); j != 0 {
+		s.work.sub(int64(s.jobs[j].drawn))
 		return s.start(j, now)
 	}
 	return Step{}

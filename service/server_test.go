@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"latencylab/clock"
 )
@@ -77,7 +78,7 @@ func trace(t *testing.T, script string) string {
 		now, tag := clock.Time(ms)*1e6, uint32(number(t, f[2]))
 		switch f[1] {
 		case "begin":
-			j, st := s.Begin(tag, number(t, f[3]), 1, now)
+			j, st := s.Begin(first(tag, number(t, f[3])), now)
 			jobs[tag] = j
 			step(st)
 		case "end":
@@ -94,6 +95,11 @@ func trace(t *testing.T, script string) string {
 		fmt.Fprintf(&out, "    busy %d, waiting %d\n", s.Busy(), s.Waiting())
 	}
 	return out.String()
+}
+
+// first is the first attempt of a call without a deadline.
+func first(tag uint32, call uint64) Request {
+	return Request{Tag: tag, Call: call, Attempt: 1, Deadline: clock.Never}
 }
 
 func number(t *testing.T, s string) uint64 {
@@ -153,7 +159,7 @@ func newChecker(t *testing.T, spec *Spec) *checker {
 
 func (c *checker) begin(tag uint32, now clock.Time) {
 	full := c.spec.Slots > 0 && len(c.running) >= c.spec.Slots
-	j, st := c.s.Begin(tag, uint64(tag), 1, now)
+	j, st := c.s.Begin(first(tag, uint64(tag)), now)
 	c.job[tag] = j
 	switch {
 	case !full:
@@ -342,7 +348,7 @@ func TestServerPanicsOnADriversBug(t *testing.T) {
 		do    func(s *Server, j Job)
 	}{
 		{"an end twice", func(s *Server, j Job) { s.End(j, 1); s.End(j, 1) }},
-		{"an end of a job that waits", func(s *Server, _ Job) { j, _ := s.Begin(2, 2, 1, 0); s.End(j, 1) }},
+		{"an end of a job that waits", func(s *Server, _ Job) { j, _ := s.Begin(first(2, 2), 0); s.End(j, 1) }},
 		{"job 0", func(s *Server, _ Job) { s.Cancel(0, 1) }},
 		{"a job that never was", func(s *Server, _ Job) { s.End(99, 1) }},
 	} {
@@ -353,7 +359,7 @@ func TestServerPanicsOnADriversBug(t *testing.T) {
 				}
 			}()
 			s := New(&Spec{Slots: 1, Queue: -1}, 0, 1)
-			j, _ := s.Begin(1, 1, 1, 0)
+			j, _ := s.Begin(first(1, 1), 0)
 			c.do(s, j)
 		}()
 	}
@@ -364,9 +370,9 @@ func TestServerDoesNotAllocate(t *testing.T) {
 	s := New(spec, 0, 1)
 	call := uint64(0)
 	round := func() {
-		a, _ := s.Begin(0, call, 1, 0)
-		b, _ := s.Begin(1, call, 2, 0)
-		c, _ := s.Begin(2, call, 3, 0)
+		a, _ := s.Begin(Request{Tag: 0, Call: call, Attempt: 1, Deadline: clock.Never}, 0)
+		b, _ := s.Begin(Request{Tag: 1, Call: call, Attempt: 2, Deadline: clock.Never}, 0)
+		c, _ := s.Begin(Request{Tag: 2, Call: call, Attempt: 3, Deadline: clock.Never}, 0)
 		s.Cancel(c, 0)
 		s.End(b, 1)
 		s.End(a, 1)
@@ -383,8 +389,15 @@ func BenchmarkServer(b *testing.B) {
 	b.ReportAllocs()
 	call := uint64(0)
 	for b.Loop() {
-		j, st := s.Begin(0, call, 1, 0)
+		j, st := s.Begin(Request{Tag: 0, Call: call, Attempt: 1, Deadline: clock.Never}, 0)
 		s.End(j, st.Due)
 		call++
+	}
+}
+
+// TestJobIsSmall: a queue of a million costs as many of these.
+func TestJobIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(job{}); n > 48 {
+		t.Errorf("a job takes %d bytes, want at most 48", n)
 	}
 }

@@ -94,16 +94,50 @@ const (
 // 0 names none.
 type Job uint32
 
-// Step is what started by an event. At most one job starts per event.
-type Step struct {
-	Job Job        // the job that starts now; 0: none
-	Tag uint32     // the driver's mark of that job
-	Due clock.Time // when its answer is due: the driver calls End then
+// Request is what arrives at a server.
+type Request struct {
+	// Tag is the driver's mark, given back in Step and Answer.
+	Tag uint32
+	// Call and Attempt, which counts from 1, key the draws.
+	Call    uint64
+	Attempt uint32
+	// Conn identifies the connection that it came by; 0: not known.
+	Conn uint64
+	// Deadline is the instant after which nobody wants the answer. clock.Never:
+	// there is none.
+	Deadline clock.Time
 }
+
+// Step is what an event changes in the driver's timers: at most one job. Its
+// timer is set to Due, in place of the one that the job may have already: work
+// that is stopped at a cost (Cancel) names the same job again.
+type Step struct {
+	Job Job        // the job that starts, or whose due instant moves; 0: none
+	Tag uint32     // the driver's mark of that job
+	Due clock.Time // when the driver calls End
+}
+
+// Fault is how an exchange ends other than by an answer.
+type Fault uint8
+
+const (
+	// FaultNone: an answer with a status.
+	FaultNone Fault = iota
+	// FaultRefuse: the connection is refused, or closed without an answer.
+	FaultRefuse
+	// FaultReset: the connection is reset.
+	FaultReset
+	// FaultHang: there is no answer and no end. Such a job is never due.
+	FaultHang
+	// FaultGone: the caller has left and Cancel has dropped the request, whose
+	// job only held its slot on. There is nobody to answer.
+	FaultGone
+)
 
 // Answer is what a due job sends.
 type Answer struct {
-	Status     uint16
+	Status     uint16        // 0 with a fault
+	Fault      Fault         // what is done instead of an answer
 	RetryAfter time.Duration // 0: no header
 	Body       int           // bytes
 	Drawn      time.Duration // the service time that was drawn for the job

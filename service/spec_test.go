@@ -136,7 +136,7 @@ func TestDrawsMatchTheServer(t *testing.T) {
 		for i := range uint64(1000) {
 			now := clock.Time(i)
 			drawn, status := spec.Draw(9, r, i, 3)
-			j, step := s.Begin(5, i, 3, now)
+			j, step := s.Begin(Request{Tag: 5, Call: i, Attempt: 3, Deadline: clock.Never}, now)
 			if step.Job != j || step.Tag != 5 || step.Due != now.Add(drawn) || s.Drawn(j) != drawn {
 				t.Fatalf("call %d at replica %d: %+v, want due %v after %v", i, r, step, drawn, now)
 			}

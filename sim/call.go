@@ -41,7 +41,8 @@ type attempt struct {
 	job     service.Job // 0: its server does not know it, or not any more
 	next    uint32      // in the free list
 	replica uint16
-	status  uint16 // of the answer on its way
+	status  uint16        // of the answer on its way
+	fault   service.Fault // the same
 	slot    uint8
 	kind    policy.Kind
 	wanted  bool
@@ -148,7 +149,7 @@ func (w *world) send(i uint32, c *call, act *policy.Action) {
 func (w *world) arrive(n uint32) {
 	a := &w.attempts[n]
 	s := w.servers[a.replica]
-	j, st := s.Begin(n, a.id, a.number, w.now)
+	j, st := s.Begin(service.Request{Tag: n, Call: a.id, Attempt: a.number, Deadline: clock.Never}, w.now)
 	a.job = j
 	if a.number == 1 {
 		w.draws += draw.Mix(a.id, 1, uint64(s.Drawn(j)))
@@ -156,10 +157,19 @@ func (w *world) arrive(n uint32) {
 	w.begun(st)
 }
 
-// begun notes when the job that has just started is due.
+// begun notes when the job of the step is due, which may have been due at
+// another instant before.
 func (w *world) begun(st service.Step) {
-	if st.Job != 0 && st.Due != clock.Never {
-		w.attempts[st.Tag].order = w.events.push(st.Due, answers, end, st.Tag)
+	if st.Job == 0 {
+		return
+	}
+	a := &w.attempts[st.Tag]
+	if a.order != 0 {
+		a.order = 0
+		w.events.stale++
+	}
+	if st.Due != clock.Never {
+		a.order = w.events.push(st.Due, answers, end, st.Tag)
 	}
 }
 
@@ -169,18 +179,19 @@ func (w *world) ended(n uint32) {
 	ans, st := w.servers[a.replica].End(a.job, w.now)
 	a.order, a.job = 0, 0
 	w.begun(st)
+	a.status, a.hint, a.fault = ans.Status, ans.RetryAfter, ans.Fault
 	if w.cfg.Net == 0 || !a.wanted {
-		w.answer(n, ans.Status, ans.RetryAfter)
+		w.answer(n)
 		return
 	}
-	a.status, a.hint = ans.Status, ans.RetryAfter
 	a.order = w.events.push(w.now.Add(w.cfg.Net), answers, reply, n)
 }
 
 // answer gives an answer to its call, if that still wants it.
-func (w *world) answer(n uint32, status uint16, hint time.Duration) {
+func (w *world) answer(n uint32) {
 	a := &w.attempts[n]
 	i, slot, kind, replica, took := a.call, a.slot, a.kind, a.replica, w.now.Sub(a.sent)
+	status, hint, fault := a.status, a.hint, a.fault
 	wanted := a.wanted
 	w.free(n)
 	if !wanted {
@@ -188,6 +199,10 @@ func (w *world) answer(n uint32, status uint16, hint time.Duration) {
 	}
 	c := &w.calls[i]
 	c.slots[slot] = 0
+	if fault != service.FaultNone {
+		w.broken(i, c, slot, kind, replica, fault)
+		return
+	}
 	d := w.cfg.Policy.Classify(status)
 	act := c.k.Reply(slot, policy.Result{Disposition: d, Phase: policy.PhaseBody, Status: status, Hint: hint}, w.now)
 	b := w.book[c.book]
@@ -199,6 +214,21 @@ func (w *world) answer(n uint32, status uint16, hint time.Duration) {
 		if !b.Again(key) {
 			b.AddError(key, fmt.Sprintf("%d from replica %d", status, replica))
 		}
+	}
+	w.apply(i, act)
+}
+
+// broken ends an attempt whose connection broke instead of an answer.
+func (w *world) broken(i uint32, c *call, slot uint8, kind policy.Kind, replica uint16, fault service.Fault) {
+	key := ledger.ErrorKey{Class: ledger.ClassReset, Phase: policy.PhaseFirstByte}
+	if fault == service.FaultRefuse {
+		key = ledger.ErrorKey{Class: ledger.ClassRefused, Phase: policy.PhaseConnect}
+	}
+	act := c.k.Reply(slot, policy.Result{Disposition: policy.DispRetryable, Phase: key.Phase}, w.now)
+	b := w.book[c.book]
+	b.AttemptBroken(kind)
+	if !b.Again(key) {
+		b.AddError(key, fmt.Sprintf("%s by replica %d", key.Class, replica))
 	}
 	w.apply(i, act)
 }
@@ -261,7 +291,7 @@ func (w *world) left(n uint32) {
 func (w *world) vacate(n uint32) {
 	a := &w.attempts[n]
 	dropped, st := w.servers[a.replica].Cancel(a.job, w.now)
-	if dropped {
+	if dropped && st.Job != a.job { // else the job holds its slot on
 		if a.order != 0 {
 			a.order = 0
 			w.events.stale++

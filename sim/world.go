@@ -137,6 +137,9 @@ func (w *world) begin(b workloads.Block) {
 	w.book[dataBook] = ledger.New(w.cfg.Within)
 	w.book[burnBook].Reset()
 	w.schedule.Begin(w.base, b)
+	for _, s := range w.servers {
+		s.Mark(w.dataStart)
+	}
 	if w.cfg.OnInterval != nil {
 		w.cur[burnBook].Start, w.cur[dataBook].Start = w.base, w.base
 		w.nextCut = w.base.Add(w.interval())
@@ -249,7 +252,7 @@ func (w *world) step() {
 	case reply:
 		a := &w.attempts[e.index]
 		a.order = 0
-		w.answer(e.index, a.status, a.hint)
+		w.answer(e.index)
 	case timer:
 		w.timer(e.index)
 	case request:

@@ -73,6 +73,25 @@ func (l *loop) answer(rec *record, a *service.Answer) {
 	t.answered[a.Status-firstStatus]++
 }
 
+// breakOff closes the connection of a request instead of an answer, with RST if
+// reset.
+func (l *loop) breakOff(rec *record, reset bool) {
+	t := l.tallies.at(rec.run)
+	if rec.conn == none {
+		t.AfterLeft++
+		return
+	}
+	c := l.conns.at(rec.conn)
+	if c.left {
+		t.AfterLeft++
+	} else {
+		t.Broken++
+	}
+	c.rec = none
+	l.shut(rec.conn, reset)
+	t.delayError.Record(int64(clock.Now() - rec.due))
+}
+
 // announce answers the well-known path: not counted, not delayed.
 func (l *loop) announce(id uint32) {
 	c := l.conns.at(id)

@@ -38,6 +38,7 @@ type conn struct {
 	replica uint16 // index in loop.replicas
 	run     uint16 // tally of the last request
 	rec     uint32 // record while serving, else none
+	number  uint64 // among those that the replica has accepted, from 1
 	state   connState
 	// readable: bytes or the end may lie in the socket. held: they may have been
 	// lying there while a request was served. hungUp: the peer has closed its
@@ -98,7 +99,9 @@ func (l *loop) accept(replica int) {
 func (l *loop) open(fd, replica int) {
 	id := l.conns.take()
 	c := l.conns.at(id)
-	*c = conn{fd: fd, gen: c.gen, replica: uint16(replica), run: noRun, rec: none, readable: true, since: l.now}
+	rp := l.replicas[replica]
+	rp.accepted++
+	*c = conn{fd: fd, gen: c.gen, replica: uint16(replica), number: rp.accepted, run: noRun, rec: none, readable: true, since: l.now}
 	l.sockets.Accepted++
 	if err := l.poll.Add(fd, l.token(id)); err != nil {
 		l.close(id)
@@ -109,13 +112,16 @@ func (l *loop) open(fd, replica int) {
 }
 
 // close ends a connection. A request that it still carries goes on without it.
-func (l *loop) close(id uint32) {
+func (l *loop) close(id uint32) { l.shut(id, false) }
+
+// shut is close, by RST instead of FIN if reset.
+func (l *loop) shut(id uint32, reset bool) {
 	c := l.conns.at(id)
 	if c.rec != none {
 		l.records.at(c.rec).conn = none
 		c.rec = none
 	}
-	engine.Close(c.fd, false)
+	engine.Close(c.fd, reset)
 	l.idle.Set(id, clock.Never)
 	l.out.give(c.in)
 	l.out.give(c.rest)

@@ -69,13 +69,15 @@ func (c *Connections) merge(o *Connections) {
 // Counts are the plain numbers of one run. At every instant
 //
 //	arrived = first + later
-//	arrived = answered + after_left + cancelled.dropped + in_flight
+//	arrived = answered + broken + after_left + cancelled.dropped + in_flight
 //	cancelled.queued + cancelled.running = cancelled.dropped + cancelled.went_on
 type Counts struct {
 	Arrived uint64 `json:"arrived"` // requests given to a server
 	First   uint64 `json:"first"`   // those with attempt number 1
 	Later   uint64 `json:"later"`   // those with a larger one
 	Shed    uint64 `json:"shed"`    // those that found the queue full; they are answered too
+	// Broken are requests whose connection the service refused or reset.
+	Broken uint64 `json:"broken"`
 	// InFlight is what has arrived and not ended.
 	InFlight uint64 `json:"in_flight"`
 	// AfterLeft are requests whose answer came due when the caller had left, or
@@ -110,6 +112,7 @@ func (c *Counts) merge(o *Counts) {
 	c.First += o.First
 	c.Later += o.Later
 	c.Shed += o.Shed
+	c.Broken += o.Broken
 	c.InFlight += o.InFlight
 	c.AfterLeft += o.AfterLeft
 	c.CutShort += o.CutShort
@@ -288,6 +291,6 @@ func (t *tally) run() Run {
 			r.Answered[uint16(firstStatus+i)] = n
 		}
 	}
-	r.InFlight = r.Arrived - r.AnsweredTotal() - r.AfterLeft - r.Cancelled.Dropped
+	r.InFlight = r.Arrived - r.AnsweredTotal() - r.Broken - r.AfterLeft - r.Cancelled.Dropped
 	return r
 }

@@ -32,6 +32,7 @@ type replica struct {
 	fd        int // listener; -1 once closed
 	server    *service.Server
 	arrivals  uint64 // requests without Latencylab-Call
+	accepted  uint64 // connections
 	wellKnown []byte // body of the answer at http1.WellKnownPath
 }
 
@@ -228,11 +229,16 @@ func (l *loop) expire(until clock.Time) {
 		answer, st := l.replicas[rec.replica].server.End(rec.job, rec.due)
 		l.records.drop(id)
 		l.start(st)
-		l.answer(&rec, &answer)
+		switch answer.Fault {
+		case service.FaultNone:
+			l.answer(&rec, &answer)
+		case service.FaultRefuse, service.FaultReset:
+			l.breakOff(&rec, answer.Fault == service.FaultReset)
+		}
 	}
 }
 
-// start sets the timer of a job that has started.
+// start sets the timer of the job that a step names.
 func (l *loop) start(st service.Step) {
 	if st.Job == 0 {
 		return
@@ -263,7 +269,7 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	shed := sp.Slots > 0 && rp.server.Busy() >= sp.Slots && sp.Queue >= 0 && rp.server.Waiting() >= sp.Queue
 
 	r := l.records.take()
-	job, st := rp.server.Begin(r, call, attempt, at)
+	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Deadline: clock.Never}, at)
 	*l.records.at(r) = record{job: job, due: clock.Never, conn: id, replica: c.replica, run: run}
 	l.start(st)
 	c.state, c.rec, c.run, c.left = serving, r, run, false
@@ -301,9 +307,11 @@ func (l *loop) leave(id uint32) {
 		return
 	}
 	t.Cancelled.Dropped++
-	l.due.Set(c.rec, clock.Never)
-	l.records.drop(c.rec)
-	c.rec = none
+	if st.Job != rec.job { // else the job holds its slot on, and nobody is answered
+		l.due.Set(c.rec, clock.Never)
+		l.records.drop(c.rec)
+		c.rec = none
+	}
 	l.start(st)
 	l.close(id)
 }

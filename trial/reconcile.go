@@ -148,6 +148,7 @@ func reconcile(name string, c *ledger.Counts, run *target.Run) results.Reconcili
 	differ(r.Arrived-min(r.Sent, r.Arrived), "arrived, but never sent")
 	differ(served-min(r.Answered, served), "served while the caller was giving it up")
 	differ(r.Answered-min(served, r.Answered), "answered, but never served")
+	differ(run.Broken, "arrived, and refused or reset instead of an answer")
 	differ(run.AfterLeft, "arrived, but the caller had left when the answer was due")
 	differ(run.Cancelled.Dropped, "arrived, and dropped when the caller left")
 	differ(run.InFlight, "arrived, and still in flight at the target")
