@@ -59,19 +59,20 @@ func (w *world) start(id uint64, at clock.Time, burn bool) {
 		w.calls = append(w.calls, call{})
 		w.grown(len(w.calls))
 	}
-	c := &w.calls[i]
-	c.id, c.intended, c.due, c.open, c.book = id, at, clock.Never, true, dataBook
-	if burn {
-		c.book = burnBook
+	var own uint8
+	if !burn {
+		w.counted++
 	}
+	if len(w.cfg.Lanes) > 0 {
+		l, skip := w.split.assign(id, at)
+		own, burn = l, burn || skip
+	}
+	c := &w.calls[i]
+	c.id, c.intended, c.due, c.open, c.book = id, at, clock.Never, true, book(own, burn)
 	w.live++
 	w.book[c.book].Calls.Scheduled++
-	client := w.clients[0]
-	if n := uint64(len(w.clients)); n > 1 {
-		client = w.clients[id%n]
-	}
 	r := policy.Request{ID: id, Intended: at, Idempotent: w.cfg.Idempotent}
-	w.apply(i, c.k.Start(client, r, at))
+	w.apply(i, c.k.Start(w.lanes[own].client(id), r, at))
 }
 
 // apply does what an Action says, and what follows from doing it.
@@ -203,7 +204,7 @@ func (w *world) answer(n uint32) {
 		w.broken(i, c, slot, kind, replica, fault)
 		return
 	}
-	d := w.cfg.Policy.Classify(status)
+	d := w.lanes[c.book>>1].policy.Classify(status)
 	act := c.k.Reply(slot, policy.Result{Disposition: d, Phase: policy.PhaseBody, Status: status, Hint: hint}, w.now)
 	b := w.book[c.book]
 	if d == policy.DispOK {
@@ -246,7 +247,7 @@ func (w *world) cancel(c *call, slot uint8, timedOut, expired bool) {
 		w.overdue(b, a, expired)
 	} else {
 		b.AttemptCancelled(a.kind)
-		if w.cfg.Policy.Cancel == policy.CancelDrain {
+		if w.lanes[c.book>>1].policy.Cancel == policy.CancelDrain {
 			return
 		}
 	}
@@ -331,8 +332,8 @@ func (w *world) conclude(i uint32, c *call, o policy.Outcome) {
 // drop notes the response and gives the call's record back.
 func (w *world) drop(i uint32, c *call, o policy.Outcome, response time.Duration) {
 	w.results += draw.Mix(c.id, uint64(o), uint64(response))
-	if c.book == dataBook {
-		w.book[dataBook].Tail.Record(c.intended.Sub(w.dataStart), response, o != policy.OK)
+	if c.book&1 == dataBook {
+		w.book[c.book].Tail.Record(c.intended.Sub(w.dataStart), response, o != policy.OK)
 	}
 	cur := &w.cur[c.book]
 	cur.Ended++

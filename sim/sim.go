@@ -27,14 +27,19 @@ import (
 // when Config.Open is 0. Their records take about 1 GB while they grow.
 const MaxOpen = 1_000_000
 
-// Config is what a run simulates: one policy.
+// Config is what a run simulates: one policy, or several that share the servers.
 type Config struct {
-	Policy  policy.Policy
+	Policy policy.Policy
+	// Lanes, if set, are policies that share the calls and the servers; Policy is
+	// then not used. Split says which call is whose.
+	Lanes   []policy.Policy
+	Split   Split
 	Service *service.Spec
 	// TargetSeed keys the draws of the service, Seed those of the policy.
 	TargetSeed, Seed uint64
 	Arrivals         workloads.Arrivals
-	// Clients share the calls: call i belongs to client i mod Clients. 0 means 1.
+	// Clients share the calls of a lane: call i belongs to client i mod Clients. 0
+	// means 1.
 	Clients int
 	// Idempotent says that the request may be sent more than once.
 	Idempotent bool
@@ -68,6 +73,7 @@ type Config struct {
 // Interval is what ended in one stretch of a block. OK is valid during the call
 // of OnInterval only. Long gaps in which nothing happened are left out.
 type Interval struct {
+	Lane       int              // index in Config.Lanes; 0: the only policy
 	Burn       bool             // the calls, and their attempts, were of the burn-in
 	Start, End clock.Time       // on the policy's clock
 	OK         *histo.Histogram // response times of calls that ended ok
@@ -85,23 +91,21 @@ type Block struct {
 	DataEnd clock.Time
 	// End is when the last call had ended or was given up, at least DataEnd.
 	End clock.Time
-	// Data is the ledger of the calls that were intended in the data.
-	Data *ledger.Ledger
-	// Burn counts the calls that were intended in the burn-in, and their attempts.
-	Burn ledger.Counts
-	// HedgeDelay is the first client's at the block's end, and Tokens what its
-	// budget held; HedgeOn is false while nothing is hedged.
-	HedgeDelay time.Duration
-	HedgeOn    bool
-	Tokens     float64
+	// Record is of the only policy. With Config.Lanes it is the sum over them,
+	// without the state of any client, and Lanes holds what each did.
+	Record
+	Lanes []Record
 }
 
 // Result is the record of a run.
 type Result struct {
-	// Ledger and Burn are the sums over the blocks. In the ledger's Tail the
+	// Ledger and Burn are the sums over blocks and lanes. In the ledger's Tail the
 	// blocks lie on top of each other: episodes are counted block by block.
 	Ledger *ledger.Ledger
 	Burn   ledger.Counts
+	// Lanes are the sums over the blocks for each of Config.Lanes, in order, with
+	// the state of the last block.
+	Lanes  []Record
 	Blocks []Block
 	// Arrivals is the number of calls scheduled, burn-in included, and
 	// ArrivalsDigest identifies their gaps (workloads.Schedule).
@@ -132,8 +136,8 @@ type Overflow struct {
 
 // check returns an error for a Config that cannot be simulated.
 func (c *Config) check() error {
-	if err := c.Policy.Validate(); err != nil {
-		return fmt.Errorf("policy: %w", err)
+	if err := c.checkPolicies(); err != nil {
+		return err
 	}
 	if c.Service == nil {
 		return errors.New("no service to simulate")
@@ -165,6 +169,21 @@ func (c *Config) check() error {
 	return nil
 }
 
+func (c *Config) checkPolicies() error {
+	if len(c.Lanes) == 0 {
+		if err := c.Policy.Validate(); err != nil {
+			return fmt.Errorf("policy: %w", err)
+		}
+		return nil
+	}
+	for i := range c.Lanes {
+		if err := c.Lanes[i].Validate(); err != nil {
+			return fmt.Errorf("lane %d: policy: %w", i, err)
+		}
+	}
+	return c.Split.check(len(c.Lanes))
+}
+
 // Run simulates the blocks of cfg in turn. An error names what in cfg makes no
 // sense; a service that cannot keep up is a result.
 func Run(cfg Config) (*Result, error) {
@@ -173,6 +192,9 @@ func Run(cfg Config) (*Result, error) {
 	}
 	w := newWorld(&cfg)
 	r := &Result{Ledger: ledger.New(cfg.Within)}
+	for range cfg.Lanes {
+		r.Lanes = append(r.Lanes, Record{Data: ledger.New(cfg.Within)})
+	}
 	for i, b := range cfg.Blocks {
 		if i > 0 {
 			w.settle()
@@ -183,6 +205,9 @@ func Run(cfg Config) (*Result, error) {
 		}
 		r.Ledger.Merge(blk.Data)
 		r.Burn.Merge(&blk.Burn)
+		for i := range blk.Lanes {
+			r.Lanes[i].add(&blk.Lanes[i])
+		}
 		r.Blocks = append(r.Blocks, blk)
 		r.Elapsed = time.Duration(blk.End)
 		if w.stopped {

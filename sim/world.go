@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	dataBook = 0 // index of the ledger of data calls
-	burnBook = 1 // and of burn-in calls
+	dataBook = 0 // index of a lane's ledger of data calls
+	burnBook = 1 // and of burn-in calls: see book
 
 	// stopEvery is how many turns pass between two questions to Config.Stop.
 	stopEvery = 1 << 14
@@ -29,7 +29,8 @@ const (
 type world struct {
 	cfg      *Config
 	schedule *workloads.Schedule
-	clients  []*policy.Client
+	lanes    []lane
+	split    splitter
 	servers  []*service.Server
 	events   heap
 
@@ -39,12 +40,13 @@ type world struct {
 	freeAtt  uint32
 
 	now  clock.Time
-	live int // calls that have not ended
-	book [2]*ledger.Ledger
+	live int              // calls that have not ended
+	book []*ledger.Ledger // two of each lane
 
 	// Of the block under way.
 	base, dataStart, dataEnd clock.Time
 	limit                    clock.Time // calls still open then are given up
+	counted                  uint64     // data calls of the schedule
 
 	draws, results uint64
 	count          uint64 // events
@@ -57,7 +59,8 @@ type world struct {
 	unbegun       uint64 // 1 if there is one
 	unbegunDigest uint64
 
-	cur     [2]Interval // under way, of the calls of each book
+	cur     []Interval // under way, of the calls of each book
+	cutFrom clock.Time // when they began
 	nextCut clock.Time
 }
 
@@ -67,21 +70,38 @@ func newWorld(cfg *Config) *world {
 		schedule: workloads.NewSchedule(&cfg.Arrivals),
 		calls:    make([]call, 1, 256),
 		attempts: make([]attempt, 1, 256),
-		book:     [2]*ledger.Ledger{nil, ledger.New(cfg.Within)},
+		split:    newSplitter(cfg),
 		nextCut:  clock.Never,
 		room:     cmp.Or(cfg.Open, MaxOpen),
 	}
 	n := cfg.Service.Servers()
-	for range max(cfg.Clients, 1) {
-		w.clients = append(w.clients, policy.NewClient(&cfg.Policy, n, cfg.Seed))
+	for i := range cfg.Lanes {
+		w.addLane(&cfg.Lanes[i], n)
+	}
+	if len(cfg.Lanes) == 0 {
+		w.addLane(&cfg.Policy, n)
 	}
 	for i := range n {
 		w.servers = append(w.servers, service.New(cfg.Service, i, cfg.TargetSeed))
 	}
-	if cfg.OnInterval != nil {
-		w.cur[burnBook].OK, w.cur[dataBook].OK = histo.New(), histo.New()
-	}
 	return w
+}
+
+// addLane adds a policy that picks from so many replicas.
+func (w *world) addLane(p *policy.Policy, replicas int) {
+	l := lane{policy: p}
+	for range max(w.cfg.Clients, 1) {
+		l.clients = append(l.clients, policy.NewClient(p, replicas, w.cfg.Seed))
+	}
+	w.lanes = append(w.lanes, l)
+	w.book = append(w.book, nil, ledger.New(w.cfg.Within))
+	for range 2 {
+		i := Interval{Lane: len(w.lanes) - 1}
+		if w.cfg.OnInterval != nil {
+			i.OK = histo.New()
+		}
+		w.cur = append(w.cur, i)
+	}
 }
 
 // errClock is an instant that a clock.Time cannot hold.
@@ -123,7 +143,7 @@ func (w *world) run(b workloads.Block) (Block, error) {
 		w.unbegun, w.unbegunDigest = 1, draw.Mix(id, uint64(w.cfg.Arrivals.Gap(id)), 0)
 		w.dataEnd = w.now
 	}
-	if !w.stopped && w.book[dataBook].Calls.Scheduled < b.Calls {
+	if !w.stopped && w.counted < b.Calls {
 		return Block{}, errClock
 	}
 	return w.finish(), nil
@@ -134,14 +154,21 @@ func (w *world) begin(b workloads.Block) {
 	w.base, w.limit = w.now, clock.Never
 	w.dataStart = w.base.Add(b.Burn)
 	w.dataEnd = w.dataStart.Add(b.Data)
-	w.book[dataBook] = ledger.New(w.cfg.Within)
-	w.book[burnBook].Reset()
+	for i := range w.lanes {
+		w.book[2*i+dataBook] = ledger.New(w.cfg.Within)
+		w.book[2*i+burnBook].Reset()
+	}
+	w.counted = 0
 	w.schedule.Begin(w.base, b)
 	for _, s := range w.servers {
 		s.Mark(w.dataStart)
 	}
+	w.split.begin(w.base)
 	if w.cfg.OnInterval != nil {
-		w.cur[burnBook].Start, w.cur[dataBook].Start = w.base, w.base
+		for i := range w.cur {
+			w.cur[i].Start = w.base
+		}
+		w.cutFrom = w.base
 		w.nextCut = w.base.Add(w.interval())
 	}
 }
@@ -200,22 +227,32 @@ func (w *world) finish() Block {
 	}
 	w.giveUp()
 	w.cut(w.now)
-	data := w.book[dataBook]
 	for _, b := range w.book {
 		b.Lag.RecordN(0, b.Calls.Scheduled)
 		b.PoolWait.RecordN(0, b.Attempts.First+b.Attempts.Retries)
 	}
-	blk := Block{
-		Start:     w.base,
-		DataStart: w.dataStart,
-		DataEnd:   w.dataEnd,
-		End:       w.now,
-		Data:      data,
-		Tokens:    w.clients[0].Tokens(),
+	blk := Block{Start: w.base, DataStart: w.dataStart, DataEnd: w.dataEnd, End: w.now}
+	if len(w.cfg.Lanes) == 0 {
+		blk.Record = w.record(0)
+		return blk
 	}
-	blk.Burn.Merge(&w.book[burnBook].Counts)
-	blk.HedgeDelay, blk.HedgeOn = w.clients[0].HedgeDelay()
+	blk.Data = ledger.New(w.cfg.Within)
+	for i := range w.cfg.Lanes {
+		r := w.record(i)
+		blk.Data.Merge(r.Data)
+		blk.Burn.Merge(&r.Burn)
+		blk.Lanes = append(blk.Lanes, r)
+	}
 	return blk
+}
+
+// record returns what the lane did in the block, whose books are closed.
+func (w *world) record(lane int) Record {
+	c := w.lanes[lane].clients[0]
+	r := Record{Data: w.book[2*lane+dataBook], Tokens: c.Tokens()}
+	r.Burn.Merge(&w.book[2*lane+burnBook].Counts)
+	r.HedgeDelay, r.HedgeOn = c.HedgeDelay()
+	return r
 }
 
 // settle lets the servers finish what they have, and then turns the clock back:
@@ -292,7 +329,8 @@ func (w *world) cutUntil(t clock.Time) {
 		for i := range w.cur {
 			w.cur[i].Start = w.cur[i].Start.Add(gap * d)
 		}
-		w.nextCut = w.cur[dataBook].Start.Add(d)
+		w.cutFrom = w.cutFrom.Add(gap * d)
+		w.nextCut = w.cutFrom.Add(d)
 	}
 	for w.nextCut <= t {
 		w.cut(w.nextCut)
@@ -307,15 +345,15 @@ func (w *world) cut(t clock.Time) {
 	if w.cfg.OnInterval == nil {
 		return
 	}
-	start := w.cur[dataBook].Start
-	for _, book := range [2]int{burnBook, dataBook} {
-		i := &w.cur[book]
-		burn := book == burnBook
-		if i.Ended > 0 || i.Sent > 0 || t > start && burn == (start < w.dataStart) {
+	for n := range w.cur {
+		i := &w.cur[n^1] // the burn-in of a lane comes first
+		burn := n^1&1 == burnBook
+		if i.Ended > 0 || i.Sent > 0 || t > w.cutFrom && burn == (w.cutFrom < w.dataStart) {
 			i.Burn, i.End = burn, t
 			w.cfg.OnInterval(*i)
 			i.OK.Reset()
 		}
-		*i = Interval{Start: t, OK: i.OK}
+		*i = Interval{Lane: i.Lane, Start: t, OK: i.OK}
 	}
+	w.cutFrom = t
 }

@@ -137,15 +137,15 @@ var faults = []fault{
 		why: "a Retry-After date is waited for up to a second too long"},
 
 	// sim
-	{file: "sim/world.go", old: "policy.NewClient(&cfg.Policy, n, cfg.Seed)", new: "policy.NewClient(&cfg.Policy, n, cfg.TargetSeed)",
+	{file: "sim/world.go", old: "policy.NewClient(p, replicas, w.cfg.Seed)", new: "policy.NewClient(p, replicas, w.cfg.TargetSeed)",
 		why: "the client draws with the target's seed"},
 	{file: "sim/call.go", old: "Status: status, Hint: hint}", new: "Status: status}",
 		why: "the simulated client never hears of Retry-After"},
-	{file: "sim/call.go", old: "w.cfg.Policy.Cancel == policy.CancelDrain {", new: "w.cfg.Policy.Cancel == policy.CancelReset {",
+	{file: "sim/call.go", old: "policy.Cancel == policy.CancelDrain {", new: "policy.Cancel == policy.CancelReset {",
 		why: "a drained attempt is taken back from its server"},
 	{file: "sim/call.go", old: "c.at, c.order = due, w.events.push(due, timers, timer, i)", new: "c.at, c.order = due, w.events.push(due, answers, timer, i)",
 		why: "a timer acts before an answer of the same instant"},
-	{file: "sim/world.go", old: "w.book[dataBook] = ledger.New(w.cfg.Within)\n\tw.book[burnBook].Reset()", new: "w.book[dataBook] = ledger.New(w.cfg.Within)",
+	{file: "sim/world.go", old: "\n\t\tw.book[2*i+burnBook].Reset()", new: "",
 		why: "burn-in of one block is counted again in the next"},
 
 	// units
