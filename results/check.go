@@ -54,6 +54,11 @@ func (r *Run) check() error {
 			}
 		}
 	}
+	if r.Runs != nil {
+		if err := r.Runs.check(seen); err != nil {
+			return err
+		}
+	}
 	if r.Verdict.Valid && r.Verdict.GeneratorInvalid() {
 		return &fieldError{"verdict", errors.New("valid = true, but a claim in use is not valid")}
 	}

@@ -59,10 +59,12 @@ type Run struct {
 	Policies       []Policy     `json:"policies"`
 	Comparisons    []Comparison `json:"comparisons"`
 	// NoComparison says why Comparisons is empty; "" when nothing was to be compared.
-	NoComparison string  `json:"comparisons_reason,omitempty"`
-	Target       *Target `json:"target"`
-	NoTarget     string  `json:"target_reason,omitempty"` // why Target is nil
-	Verdict      Verdict `json:"verdict"`
+	NoComparison string `json:"comparisons_reason,omitempty"`
+	// Runs is the spread over repetitions with other seeds; nil when there are none.
+	Runs     *Runs   `json:"runs,omitempty"`
+	Target   *Target `json:"target"`
+	NoTarget string  `json:"target_reason,omitempty"` // why Target is nil
+	Verdict  Verdict `json:"verdict"`
 }
 
 // MarshalJSON writes every key; an absent figure is null beside its reason.

@@ -200,6 +200,15 @@ func makeRuns(t testing.TB) map[string]*Run {
 	m["comparison"] = r
 
 	r = frame()
+	r.Driver, r.Policies = Virtual, []Policy{plain.policyOf(t, "plain", "plain", 1, nil)}
+	first := SampleOf(r, &r.Policies[0])
+	other := Sample{Num(41.5e6), Figure{Reason: "3 % of calls failed", AtLeast: 1e9}, Absent("too few samples"), Num(0.97), Num(0.02)}
+	r.Runs = NewRuns(5, []string{"plain"}, []uint64{1, 2, 4}, [][]Sample{{first}, {other}, {first}})
+	r.Runs.Incomplete, r.Interrupted = "interrupted by the user", true
+	r.Verdict = Judge(r)
+	m["repeated"] = r
+
+	r = frame()
 	r.Policies = []Policy{world{calls: 200, fail: 1}.policyOf(t, "plain", "plain", 1, nil)}
 	r.Verdict = Judge(r)
 	m["all-failed"] = r
@@ -264,7 +273,7 @@ func render(t *testing.T, r *Run, format string, o Options) []byte {
 
 func TestGolden(t *testing.T) {
 	all := runs(t)
-	for _, name := range []string{"comparison", "all-failed", "censored", "closed-loop", "late", "empty"} {
+	for _, name := range []string{"comparison", "all-failed", "censored", "closed-loop", "late", "empty", "repeated"} {
 		r := all[name]
 		golden(t, name+".txt", render(t, r, "text", Options{}))
 		for _, format := range []string{"csv", "json"} {

@@ -29,6 +29,7 @@ func WriteText(w io.Writer, r *Run) error {
 	}
 	b.WriteByte('\n')
 	writeTable(b, r.table())
+	r.writeRuns(b)
 	for _, section := range [][]string{
 		r.sampleLines(), r.comparisonLines(), r.targetLines(), r.verdictLines(), r.warningLines(), wrap(r.closing(), 100),
 	} {

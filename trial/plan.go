@@ -67,6 +67,9 @@ type Plan struct {
 	unbounded bool
 	// openCalls is sim.Config.Open.
 	openCalls int
+	// Runs is how many seeds Sim takes: the first gives the Run, all of them the
+	// spread of its figures. Below 2 there is no spread.
+	Runs int
 	// Notes say in words what was chosen where the user had not.
 	Notes []string
 }
@@ -77,6 +80,8 @@ type Choices struct {
 	TargetSeed *uint64
 	// Virtual says that no socket is driven: time costs little.
 	Virtual bool
+	// Runs is Plan.Runs, at most MaxRuns.
+	Runs int
 }
 
 // NewPlan fills in the defaults of w, which it does not change. An error names
@@ -85,7 +90,7 @@ func NewPlan(w *workloads.Workload, ch Choices) (*Plan, error) {
 	if ch.Virtual {
 		w = w.ForSim()
 	}
-	p := &Plan{Workload: *w, TargetSeed: w.Seed}
+	p := &Plan{Workload: *w, TargetSeed: w.Seed, Runs: ch.Runs}
 	p.Workload.Sim = workloads.Sim{}
 	if ch.TargetSeed != nil {
 		p.TargetSeed = *ch.TargetSeed

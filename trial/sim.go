@@ -106,10 +106,21 @@ func (p *Plan) simulate(i int, stop func() bool, onInterval func(sim.Interval)) 
 	})
 }
 
-// Sim carries out the plan in virtual time. now is stored as the start; the
-// rest of the Run depends on the plan alone. When interrupt is closed, what was
-// simulated by then is the result. A policy of which more was open at once than
-// the simulator holds makes the Run void.
+// simulation is what is kept of one policy's simulation.
+type simulation struct {
+	record   results.Policy
+	notes    []string
+	overflow *sim.Overflow
+	stopped  bool // before its blocks ended
+	elapsed  time.Duration
+	data     time.Duration
+	arrivals uint64 // digest
+}
+
+// Sim carries out the plan in virtual time, its policies on all cores. now is
+// stored as the start; the rest of the Run depends on the plan alone. When
+// interrupt is closed, what was simulated by then is the result. A policy of
+// which more was open at once than the simulator holds makes the Run void.
 func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error) {
 	r, err := p.newRun()
 	if err != nil {
@@ -118,59 +129,58 @@ func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error
 	r.Driver, r.Host, r.StartedAt, r.Loops = results.Virtual, host(""), now.UTC(), 1
 	seed := p.TargetSeed
 	r.TargetSeed, r.NoTarget = &seed, "virtual time has one ledger for both sides"
-	stop := func() bool {
-		select {
-		case <-interrupt:
-			return true
-		default:
-			return false
-		}
+	stop := closed(interrupt)
+	all := make([]simulation, len(p.Workload.Policies))
+	begun, err := spread(len(all), stop, func(i int) (err error) {
+		all[i], err = p.simPolicy(i, stop)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	r.Interrupted = begun < len(all)
+	p.record(r, all[:begun])
+	r.DrawsDigest = r.Policies[0].DrawsDigest
+	if err := p.repeat(r, all[:begun], stop); err != nil {
+		return nil, err
+	}
+	finish(r)
+	return r, nil
+}
+
+// record puts what was simulated into the Run.
+func (p *Plan) record(r *results.Run, all []simulation) {
 	var data time.Duration
 	var calls uint64
 	var early []string // why policies ended before their time
-	for i := range p.Workload.Policies {
-		if i > 0 && stop() {
-			r.Interrupted = true
-			break
-		}
-		rp, res, err := p.simPolicy(i, stop)
-		if err != nil {
-			return nil, err
-		}
-		r.Policies = append(r.Policies, rp)
-		if o := res.Overflow; o != nil {
-			early = append(early, fmt.Sprintf("policy %s ended after %s", rp.Name, units.Duration(time.Duration(o.At))))
+	for i := range all {
+		s := &all[i]
+		r.Policies = append(r.Policies, s.record)
+		if o := s.overflow; o != nil {
+			early = append(early, fmt.Sprintf("policy %s ended after %s", s.record.Name, units.Duration(time.Duration(o.At))))
 		} else {
-			r.Interrupted = r.Interrupted || res.Stopped
+			r.Interrupted = r.Interrupted || s.stopped
 		}
-		for _, s := range p.notes(i, res) {
-			if !slices.Contains(r.Warnings, s) {
-				r.Warnings = append(slices.Clip(r.Warnings), s)
+		for _, n := range s.notes {
+			if !slices.Contains(r.Warnings, n) {
+				r.Warnings = append(slices.Clip(r.Warnings), n)
 			}
 		}
-		r.DurationNS += int64(res.Elapsed)
-		calls += res.Ledger.Calls.Scheduled
-		for j := range res.Blocks {
-			data += res.Blocks[j].DataEnd.Sub(res.Blocks[j].DataStart)
-		}
-		if i == 0 {
-			r.ArrivalsDigest.Value = hex(res.ArrivalsDigest)
-		}
+		r.DurationNS += int64(s.elapsed)
+		calls += s.record.Calls.Scheduled
+		data += s.data
 	}
+	r.ArrivalsDigest.Value = hex(all[0].arrivals)
 	if len(early) > 0 {
 		r.Void = fmt.Sprintf("at most %s calls or attempts in flight are simulated: %s",
 			units.Count(uint64(cmp.Or(p.openCalls, sim.MaxOpen))), strings.Join(early, ", "))
 	}
-	r.DrawsDigest = r.Policies[0].DrawsDigest
 	a := &r.Achieved
 	a.DataNS, a.RatePerS = results.Num(float64(data)), results.Absent("no time was simulated")
 	if data > 0 {
 		a.RatePerS = results.Num(float64(calls) / data.Seconds())
 	}
 	a.CPUPerCall, a.PeakMemory = results.Absent("virtual time"), results.Absent("virtual time")
-	finish(r)
-	return r, nil
 }
 
 // notes say what the figures of policy i do not show by themselves.
@@ -199,7 +209,7 @@ func took(n uint64) string {
 }
 
 // simPolicy simulates one policy and builds its record.
-func (p *Plan) simPolicy(i int, stop func() bool) (results.Policy, *sim.Result, error) {
+func (p *Plan) simPolicy(i int, stop func() bool) (simulation, error) {
 	np := &p.Workload.Policies[i]
 	intervals := results.NewIntervals(0)
 	res, err := p.simulate(i, stop, func(iv sim.Interval) {
@@ -208,9 +218,13 @@ func (p *Plan) simPolicy(i int, stop func() bool) (results.Policy, *sim.Result, 
 		}
 	})
 	if err != nil {
-		return results.Policy{}, nil, fmt.Errorf("policy %s: %w", np.Name, err)
+		return simulation{}, fmt.Errorf("policy %s: %w", np.Name, err)
 	}
-	rp := results.NewPolicy(np.Name, np.Spec, res.Ledger, &res.Burn)
+	s := simulation{
+		notes: p.notes(i, res), overflow: res.Overflow, stopped: res.Stopped, elapsed: res.Elapsed, arrivals: res.ArrivalsDigest,
+		record: results.NewPolicy(np.Name, np.Spec, res.Ledger, &res.Burn),
+	}
+	rp := &s.record
 	rp.DrawsDigest.Value = hex(res.DrawsDigest)
 	before := results.State{
 		Tokens:       results.Absent("recorded at the end of blocks only"),
@@ -228,8 +242,9 @@ func (p *Plan) simPolicy(i int, stop func() bool) (results.Policy, *sim.Result, 
 			Start: time.Duration(b.DataStart), Length: b.DataEnd.Sub(b.DataStart), Prior: prior, Ledger: b.Data,
 			State: results.BlockState{Start: before, End: results.State{Tokens: tokens, HedgeDelayNS: rp.HedgeDelayNS}},
 		}))
+		s.data += b.DataEnd.Sub(b.DataStart)
 		prior = np.Name
 	}
 	rp.Intervals = intervals.List()
-	return rp, res, nil
+	return s, nil
 }

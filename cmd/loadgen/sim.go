@@ -25,6 +25,7 @@ built-in one. A flag takes the place of what the workload says.
       --warmup D            burn-in before data (3s; more for tracked delays)
       --drain D             time for calls after the end of a block (5s)
       --within D            objective: share of calls OK within D; repeatable
+      --runs N              N seeds from --seed on, on all cores: their spread
       --seed N              keys arrivals and policies (1)
       --target-seed N       keys the service's draws (the seed)
   -o, --output FILE         write the result, as JSON or as the ending says
@@ -33,13 +34,15 @@ built-in one. A flag takes the place of what the workload says.
 examples:
   loadgen sim hedge-tail
   loadgen sim hedge-tail --policy plain --policy hedge=58ms,budget=5% -n 100k
-  loadgen sim ./mine.yaml --seed 7 -o mine.json
+  loadgen sim ./mine.yaml --seed 7 --runs 20 -o mine.json
 `
 
 func runSim(a *app, args []string) error {
 	var m measureFlags
 	fs := flagSet("sim")
 	m.register(fs)
+	runs := 1
+	scalar(fs, &runs, "runs", "", "N", atLeast1(trial.MaxRuns))
 	if err := a.parse(fs, simHelp, args); err != nil {
 		return err
 	}
@@ -56,7 +59,7 @@ func runSim(a *app, args []string) error {
 	if err := m.apply(w); err != nil {
 		return err
 	}
-	p, err := trial.NewPlan(w, trial.Choices{TargetSeed: m.targetSeedOr(), Virtual: true})
+	p, err := trial.NewPlan(w, trial.Choices{TargetSeed: m.targetSeedOr(), Virtual: true, Runs: runs})
 	if err != nil {
 		return usage(err)
 	}
