@@ -65,6 +65,11 @@ type Config struct {
 	Interval time.Duration
 	// OnInterval, if set, is told what ended in each interval.
 	OnInterval func(Interval)
+	// Sample is the time between two samples of the servers, which are taken at
+	// the multiples of it on the policy's clock and told to OnSample. 0 means none.
+	// Long gaps in which nothing happens are left out. They change no result.
+	Sample   time.Duration
+	OnSample func(Sample)
 	// Stop, if set, is asked every few thousand events; when it says true the
 	// run ends as if the horizon had come, and later blocks are left out.
 	Stop func() bool
@@ -160,6 +165,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("open = %d, want 0 or more", c.Open)
 	case c.Interval < 0:
 		return fmt.Errorf("interval = %v, want 0 or more", c.Interval)
+	case c.Sample < 0:
+		return fmt.Errorf("sample = %v, want 0 or more", c.Sample)
 	}
 	for i, b := range c.Blocks {
 		if b.Burn < 0 || b.Data < 0 {

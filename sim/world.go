@@ -62,6 +62,10 @@ type world struct {
 	cur     []Interval // under way, of the calls of each book
 	cutFrom clock.Time // when they began
 	nextCut clock.Time
+
+	nextSample clock.Time
+	sampled    [2]uint64  // calls begun and attempts sent by the last sample
+	nextLook   clock.Time // the earlier of nextCut and nextSample
 }
 
 func newWorld(cfg *Config) *world {
@@ -71,7 +75,7 @@ func newWorld(cfg *Config) *world {
 		calls:    make([]call, 1, 256),
 		attempts: make([]attempt, 1, 256),
 		split:    newSplitter(cfg),
-		nextCut:  clock.Never,
+		nextLook: clock.Never,
 		room:     cmp.Or(cfg.Open, MaxOpen),
 	}
 	n := cfg.Service.Servers()
@@ -164,13 +168,7 @@ func (w *world) begin(b workloads.Block) {
 		s.Mark(w.dataStart)
 	}
 	w.split.begin(w.base)
-	if w.cfg.OnInterval != nil {
-		for i := range w.cur {
-			w.cur[i].Start = w.base
-		}
-		w.cutFrom = w.base
-		w.nextCut = w.base.Add(w.interval())
-	}
+	w.lookFrom(w.base)
 }
 
 // noMore notes that the block has no further arrival.
@@ -259,7 +257,7 @@ func (w *world) record(lane int) Record {
 // for the policy it stands still.
 func (w *world) settle() {
 	from := w.now
-	w.nextCut = clock.Never
+	w.nextLook = clock.Never
 	for len(w.events.a) > 0 {
 		w.now = max(w.now, w.events.a[0].at)
 		w.step()
@@ -267,10 +265,10 @@ func (w *world) settle() {
 	w.now = from
 }
 
-// advance moves the time on to t and reports the intervals that end by then.
+// advance moves the time on to t and reports what is due by then.
 func (w *world) advance(t clock.Time) {
-	if t >= w.nextCut {
-		w.cutUntil(t)
+	if t >= w.nextLook {
+		w.look(t)
 	}
 	w.now = t
 }
