@@ -16,7 +16,10 @@ type Stream uint64
 // The streams in use. Arrival and Phase are keyed by the arrival's number,
 // Service, Slow and Status by (call, attempt) at the target, Jitter and Pick by
 // (call, attempt) at the client, Replica by the replica's number, Lane by the
-// permuted block of calls, Think by the user and the number of its call.
+// permuted block of calls, Think by the user and the number of its call. At the
+// target, Turn is keyed by (turn, replica), SlowConn by (connection, replica),
+// SlowMoment by (window, replica, mark), Fault by (call, attempt), Stall by
+// (stall, replica, mark) and StallPhase by (replica, mark).
 const (
 	Arrival Stream = 1 + iota
 	Service
@@ -30,6 +33,12 @@ const (
 	Phase
 	Lane
 	Think
+	Turn
+	SlowConn
+	SlowMoment
+	Fault
+	Stall
+	StallPhase
 )
 
 // Bits returns 64 uniform bits for the key. It chains one SplitMix64 finaliser

@@ -130,6 +130,7 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 		body:       spec.Body,
 		seed:       seed,
 		jobs:       make([]job, 1, 64),
+		queue:      queue{discipline: spec.Discipline, seed: seed, replica: uint32(replica)},
 	}
 	if s.shed == 0 {
 		s.shed = 503
@@ -165,7 +166,7 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 }
 
 // End answers a job that has started and is due, frees its slot and starts the
-// job that waited longest. now is the instant at which the slot becomes free:
+// job whose turn it is. now is the instant at which the slot becomes free:
 // the due instant, if the driver's own lateness is not to slow the queue, or
 // the instant of its turn.
 func (s *Server) End(j Job, now clock.Time) (Answer, Step) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,9 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden traces anew")
 
-// TestGoldenTraces runs the scripts in testdata: lines "INSTANT begin TAG CALL",
-// "INSTANT cancel TAG" and "INSTANT end TAG", instants in ms; the answers stand
-// below each line. The first lines set the spec.
+// TestGoldenTraces runs the scripts in testdata: lines "INSTANT begin TAG CALL
+// [ATTEMPT]", "INSTANT cancel TAG" and "INSTANT end TAG", instants in ms; the
+// answers stand below each line. The first lines set the spec.
 func TestGoldenTraces(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.trace")
 	if err != nil || len(files) == 0 {
@@ -78,7 +79,11 @@ func trace(t *testing.T, script string) string {
 		now, tag := clock.Time(ms)*1e6, uint32(number(t, f[2]))
 		switch f[1] {
 		case "begin":
-			j, st := s.Begin(first(tag, number(t, f[3])), now)
+			r := first(tag, number(t, f[3]))
+			if len(f) > 4 {
+				r.Attempt = uint32(number(t, f[4]))
+			}
+			j, st := s.Begin(r, now)
 			jobs[tag] = j
 			step(st)
 		case "end":
@@ -119,6 +124,12 @@ func setSpec(t *testing.T, spec *Spec, key, value string) {
 		spec.Slots = n
 	case "queue":
 		spec.Queue = n
+	case "discipline":
+		d, ok := DisciplineNamed(value)
+		if !ok {
+			t.Fatalf("unknown discipline %q", value)
+		}
+		spec.Discipline = d
 	case "shed":
 		spec.Shed = uint16(n)
 	case "body":
@@ -157,9 +168,14 @@ func newChecker(t *testing.T, spec *Spec) *checker {
 	return &checker{t: t, spec: spec, s: New(spec, 0, 1), due: map[uint32]clock.Time{}, job: map[uint32]Job{}, shed: map[uint32]bool{}, ended: map[uint32]bool{}}
 }
 
+// attempt is the number under which the checker sends a tag.
+func attempt(tag uint32) uint32 { return 1 + tag%3 }
+
 func (c *checker) begin(tag uint32, now clock.Time) {
 	full := c.spec.Slots > 0 && len(c.running) >= c.spec.Slots
-	j, st := c.s.Begin(first(tag, uint64(tag)), now)
+	r := first(tag, uint64(tag))
+	r.Attempt = attempt(tag)
+	j, st := c.s.Begin(r, now)
 	c.job[tag] = j
 	switch {
 	case !full:
@@ -192,16 +208,33 @@ func (c *checker) none(st Step) {
 	}
 }
 
-// freed checks what follows when a slot became free: the oldest one starts.
+// turn returns the tag of the waiting request that must start.
+func (c *checker) turn(st Step) uint32 {
+	switch c.spec.Discipline {
+	case LIFO:
+		return c.waiting[len(c.waiting)-1]
+	case Proportional: // any of them, which TestProportionalIsFair counts
+		if slices.Contains(c.waiting, st.Tag) {
+			return st.Tag
+		}
+	case NewFirst:
+		if i := slices.IndexFunc(c.waiting, func(tag uint32) bool { return attempt(tag) == 1 }); i >= 0 {
+			return c.waiting[i]
+		}
+	}
+	return c.waiting[0]
+}
+
+// freed checks what follows when a slot became free: one that waits starts.
 func (c *checker) freed(tag uint32, st Step, now clock.Time) {
 	c.running = without(c.running, tag)
 	if len(c.waiting) == 0 {
 		c.none(st)
 		return
 	}
-	oldest := c.waiting[0]
-	c.waiting = c.waiting[1:]
-	c.starts(oldest, st, now)
+	next := c.turn(st)
+	c.waiting = without(c.waiting, next)
+	c.starts(next, st, now)
 }
 
 func (c *checker) forget(tag uint32) {
@@ -300,10 +333,13 @@ func b2u(b bool) uint16 {
 // FuzzServer plays arbitrary arrivals, answers and departures.
 func FuzzServer(f *testing.F) {
 	f.Add(uint8(1), int8(-1), uint8(2), []byte{0, 0, 0, 1, 2, 2, 2, 9, 17, 1, 1})
+	f.Add(uint8(1), int8(-1), uint8(5), []byte{0, 0, 0, 0, 0, 0, 1, 10, 2, 1, 1, 1, 0, 0, 1, 1})
+	f.Add(uint8(1), int8(9), uint8(8), []byte{0, 0, 0, 0, 0, 0, 1, 10, 2, 1, 1, 1, 0, 0, 1, 1})
+	f.Add(uint8(2), int8(-1), uint8(10), []byte{0, 0, 0, 0, 0, 0, 1, 10, 2, 1, 1, 1, 0, 0, 1, 1})
 	f.Add(uint8(2), int8(1), uint8(1), []byte{0, 0, 0, 0, 0, 5, 1, 1, 1, 6, 10, 14, 1})
 	f.Add(uint8(0), int8(0), uint8(0), []byte{0, 3, 0, 3, 1, 2})
 	f.Fuzz(func(t *testing.T, slots uint8, queue int8, cancel uint8, events []byte) {
-		spec := &Spec{Time: mustParse(t, "mixture(50%:uniform(1ms,9ms),50%:0s)"), Slots: int(slots % 5), Queue: int(queue), Cancel: Cancel(cancel % 3), Shed: 429}
+		spec := &Spec{Time: mustParse(t, "mixture(50%:uniform(1ms,9ms),50%:0s)"), Slots: int(slots % 5), Queue: int(queue), Cancel: Cancel(cancel % 3), Discipline: Discipline(cancel / 3 % 4), Shed: 429}
 		c := newChecker(t, spec)
 		now, tag := clock.Time(0), uint32(0)
 		for _, e := range events {

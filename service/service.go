@@ -28,6 +28,8 @@ type Spec struct {
 	// Queue is the number of requests that may wait for a slot. Negative means
 	// no limit; 0 means none: a request that finds no slot is shed.
 	Queue int
+	// Discipline is which waiting request gets a slot that became free.
+	Discipline Discipline
 	// Shed is the status of a request that found the queue full. 0 means 503.
 	Shed uint16
 	// Status lists the shares of requests that are answered with a status other
@@ -88,6 +90,22 @@ const (
 	CancelQueued
 	// CancelRunning: running work stops too and frees its slot.
 	CancelRunning
+)
+
+// Discipline is the order in which waiting requests are served.
+type Discipline uint8
+
+const (
+	// FIFO serves the request that has waited longest.
+	FIFO Discipline = iota
+	// LIFO serves the one that came last.
+	LIFO
+	// Proportional serves any of those that wait, each as likely as the other: so
+	// first attempts and retries are served in proportion to their numbers.
+	Proportional
+	// NewFirst serves first attempts (number 1) before later ones, and among each
+	// the one that has waited longest.
+	NewFirst
 )
 
 // Job names an admitted request until its End or a Cancel that dropped it.

@@ -21,6 +21,9 @@ func TestValidate(t *testing.T) {
 			Status: []StatusShare{{500, 0.5}, {503, 0.5}}, RetryAfter: 2 * time.Second, Cancel: CancelRunning, Body: 100, Each: []Each{{2, 1.5, &five}}}, ""},
 		{"too many replicas", Spec{Replicas: 65536}, "replicas = 65536, want 1 to 65535"},
 		{"a negative number of slots", Spec{Slots: -1}, "slots = -1"},
+		{"an order of those that wait", Spec{Slots: 1, Queue: 5, Discipline: LIFO}, ""},
+		{"an order where none waits", Spec{Slots: 1, Discipline: LIFO}, "discipline = lifo orders those that wait, but queue = 0 lets none wait"},
+		{"a discipline that is none", Spec{Discipline: NewFirst + 1}, "discipline = 4, want fifo"},
 		{"a shed status that does not end an exchange", Spec{Shed: 100}, "shed = 100"},
 		{"a share above 1", Spec{Slow: Slow{Share: 1.5, Time: five}}, "slow.share = 1.5"},
 		{"a share that is no number", Spec{Slow: Slow{Share: math.NaN(), Time: five}}, "slow.share = NaN"},
@@ -53,6 +56,11 @@ func TestWordsReadBack(t *testing.T) {
 	for c := CancelNone; c <= CancelRunning; c++ {
 		if got, ok := CancelNamed(c.String()); !ok || got != c {
 			t.Errorf("cancel %d is %q, which reads as %d", c, c, got)
+		}
+	}
+	for d := FIFO; d <= NewFirst; d++ {
+		if got, ok := DisciplineNamed(d.String()); !ok || got != d {
+			t.Errorf("discipline %d is %q, which reads as %d", d, d, got)
 		}
 	}
 	if _, ok := CancelNamed("all"); ok {

@@ -30,6 +30,18 @@ func CancelNamed(word string) (c Cancel, ok bool) {
 	return Cancel(i), ok
 }
 
+var disciplineNames = [...]string{FIFO: "fifo", LIFO: "lifo", Proportional: "proportional", NewFirst: "new-first"}
+
+// String returns the word used in service files: "fifo", "lifo", "proportional"
+// or "new-first".
+func (d Discipline) String() string { return name(disciplineNames[:], int(d)) }
+
+// DisciplineNamed returns the value of that word; ok is false when there is none.
+func DisciplineNamed(word string) (d Discipline, ok bool) {
+	i, ok := index(disciplineNames[:], word)
+	return Discipline(i), ok
+}
+
 func name(words []string, i int) string {
 	if i < len(words) {
 		return words[i]
@@ -62,6 +74,10 @@ func (sp *Spec) Validate() error {
 		return fmt.Errorf("replicas = %d, want 1 to %d", sp.Replicas, maxReplicas)
 	case sp.Slots < 0:
 		return fmt.Errorf("slots = %d, want 1 or more, or 0 for no limit", sp.Slots)
+	case sp.Discipline > NewFirst:
+		return fmt.Errorf("discipline = %d, want fifo, lifo, proportional or new-first", sp.Discipline)
+	case sp.Discipline != FIFO && sp.Slots > 0 && sp.Queue == 0:
+		return fmt.Errorf("discipline = %v orders those that wait, but queue = 0 lets none wait", sp.Discipline)
 	case sp.Shed != 0 && !finalStatus(sp.Shed):
 		return fmt.Errorf("shed = %d, want a status from 200 to 599", sp.Shed)
 	case sp.RetryAfter < 0 || sp.RetryAfter%time.Second != 0:

@@ -155,6 +155,9 @@ func (y *yamlWriter) service(s *service.Spec) {
 			queue = units.FormatCount(uint64(s.Queue))
 		}
 		y.word("queue", queue)
+		if s.Queue != 0 {
+			y.word("discipline", s.Discipline.String())
+		}
 		y.count("shed", uint64(s.Shed))
 	}
 	if len(s.Status) > 0 {

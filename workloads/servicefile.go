@@ -35,16 +35,11 @@ func decodeService(v value, in string) (*service.Spec, error) {
 			}
 			return countOr(&s.Queue, "unlimited")(v)
 		}},
+		{"discipline", wordField(&s.Discipline, "fifo, lifo, proportional or new-first", service.DisciplineNamed)},
 		{"shed", textField(&s.Shed, "a status from 200 to 599", func(s string) (uint16, error) { return parseStatus(s, 200) })},
 		{"status", func(v value) error { return setStatus(s, v) }},
 		{"retry-after", spanField(&s.RetryAfter)},
-		{"cancel", textField(&s.Cancel, "none, queued or running", func(s string) (service.Cancel, error) {
-			c, ok := service.CancelNamed(s)
-			if !ok {
-				return c, wanted(s, "none, queued or running")
-			}
-			return c, nil
-		})},
+		{"cancel", wordField(&s.Cancel, "none, queued or running", service.CancelNamed)},
 		{"body", textField(&body, "a size such as 1KiB", func(s string) (int64, error) {
 			n, err := units.ParseSize(s)
 			if err == nil && n > math.MaxInt32 {
@@ -59,11 +54,10 @@ func decodeService(v value, in string) (*service.Spec, error) {
 	}
 	s.Body = int(body)
 	err = s.Validate()
-	if err == nil && lines["queue"] != 0 && s.Slots == 0 {
-		err = errors.New("queue needs slots")
-	}
-	if err == nil && lines["shed"] != 0 && s.Slots == 0 {
-		err = errors.New("shed needs slots")
+	for _, key := range []string{"queue", "discipline", "shed"} {
+		if err == nil && lines[key] != 0 && s.Slots == 0 {
+			err = fmt.Errorf("%s needs slots", key)
+		}
 	}
 	if err == nil && lines["retry-after"] != 0 && !SaysRetryAfter(s) {
 		err = errors.New("retry-after needs a status 429 or 503, or a bounded queue whose shed is one of them")
@@ -107,6 +101,17 @@ func countOr(to *int, word string) func(value) error {
 	})
 }
 
+// wordField reads one of the words that named knows.
+func wordField[T any](to *T, want string, named func(word string) (T, bool)) func(value) error {
+	return textField(to, want, func(s string) (T, error) {
+		x, ok := named(s)
+		if !ok {
+			return x, wanted(s, want)
+		}
+		return x, nil
+	})
+}
+
 func distField(to *service.Dist) func(value) error {
 	return textField(to, "a distribution such as uniform(20ms,60ms)", func(s string) (service.Dist, error) {
 		// {time: uniform(20ms,60ms)} is two keys to YAML.
@@ -121,13 +126,7 @@ func setSlow(s *service.Slow, v value) error {
 	lines, err := v.fields("slow", "a map of the keys share, time and by", []field{
 		{"share", textField(&s.Share, "a share such as 2%", units.ParseShare)},
 		{"time", distField(&s.Time)},
-		{"by", textField(&s.By, "request or replica", func(s string) (service.SlowBy, error) {
-			b, ok := service.SlowByNamed(s)
-			if !ok {
-				return b, wanted(s, "request or replica")
-			}
-			return b, nil
-		})},
+		{"by", wordField(&s.By, "request or replica", service.SlowByNamed)},
 	})
 	if err == nil && lines["share"] == 0 {
 		err = v.f.at(v.line, fmt.Errorf("%s has no share, want how many requests are slow, such as share: 2%%", v.path))

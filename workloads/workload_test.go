@@ -165,6 +165,9 @@ func TestParseErrors(t *testing.T) {
 		{"a wait for those shed with another status", "service:\n  slots: 2\n  queue: 3\n  shed: 500\n  retry-after: 1s\n", `f.yaml:5: service.retry-after needs a status 429 or 503, or a bounded queue whose shed is one of them`},
 		{"a replica that does not differ", "service:\n  each: [{replica: 0}]\n", `f.yaml:2: service.each has neither factor nor time, want how replica 0 differs`},
 		{"a queue of something else", "service: {slots: 1, queue: endless}", `f.yaml:1: service.queue = "endless", want a count such as 100, or unlimited`},
+		{"an order of nothing", "service:\n  discipline: lifo\n", `f.yaml:2: service.discipline needs slots`},
+		{"an order of none", "service:\n  slots: 1\n  queue: 0\n  discipline: lifo\n", `f.yaml:4: service.discipline = lifo orders those that wait, but queue = 0 lets none wait`},
+		{"an order that is none", "service: {slots: 1, discipline: filo}", `f.yaml:1: service.discipline = "filo", want fifo, lifo, proportional or new-first`},
 		{"a queue before nothing", "service:\n  queue: 5\n", `f.yaml:2: service.queue needs slots`},
 		{"a wait of part of a second", "service:\n  retry-after: 1500ms\n", `f.yaml:2: service.retry-after = 1.5s, want whole seconds`},
 		{"a replica that does not exist", "service:\n  replicas: 2\n  each: [{replica: 2, factor: 2}]\n", `f.yaml:3: service.each[0].replica = 2, want 0 to 1`},
@@ -400,6 +403,7 @@ func TestMarshalService(t *testing.T) {
 	for _, s := range []*service.Spec{
 		{Replicas: 1, Queue: -1},
 		{Replicas: 3, Time: dist(t, "exponential(10ms)"), Slots: 2, Queue: 7},
+		{Replicas: 1, Slots: 2, Queue: -1, Discipline: service.NewFirst},
 	} {
 		data, err := MarshalService(s)
 		if err != nil {
