@@ -42,7 +42,7 @@ func bare(t testing.TB) netip.AddrPort {
 // TestCallsDoNotAllocate: what a block allocates does not depend on the number
 // of its calls, also with hedges, deadline and retries armed.
 func TestCallsDoNotAllocate(t *testing.T) {
-	p := policy.Policy{Deadline: 1000 * ms, AttemptTimeout: 500 * ms, Retry: policy.Retry{Max: 2}, Hedge: policy.Hedge{Max: 1, Delay: 400 * ms}, Budget: policy.Budget{Deposit: .1}}
+	p := policy.Policy{Deadline: 1000 * ms, Timeouts: policy.Timeouts{policy.PartAttempt: {After: 500 * ms}}, Retry: policy.Retry{Max: 2}, Hedge: policy.Hedge{Max: 1, Delay: 400 * ms}, Budget: policy.Budget{Deposit: .1}}
 	cfg := config(t, []netip.AddrPort{bare(t)}, p)
 	cfg.Closed, cfg.Connections = true, 4
 	e, err := New(cfg)

@@ -59,7 +59,7 @@ func TestNothingEnds(t *testing.T) {
 		p     policy.Policy
 	}{
 		{"no policy", policy.Policy{}},
-		{"retries without end", policy.Policy{AttemptTimeout: ms, Retry: policy.Retry{Max: 1 << 30}, Backoff: policy.Backoff{Base: ms, Cap: ms}}},
+		{"retries without end", policy.Policy{Timeouts: policy.Timeouts{policy.PartAttempt: {After: ms}}, Retry: policy.Retry{Max: 1 << 30}, Backoff: policy.Backoff{Base: ms, Cap: ms}}},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			p := playing(t, func(c *received) { c.gone() })

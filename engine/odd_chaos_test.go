@@ -120,13 +120,13 @@ func (c *received) odd(r *rand.Rand) bool {
 // everything is a policy that uses all there is.
 func everything(r *rand.Rand) policy.Policy {
 	p := policy.Policy{
-		Deadline:       60 * ms,
-		AttemptTimeout: time.Duration(4+r.IntN(10)) * ms,
-		Retry:          policy.Retry{Max: 1 + r.IntN(3)},
-		Backoff:        policy.Backoff{Base: time.Duration(r.IntN(3)) * ms, Cap: 5 * ms},
-		Hedge:          policy.Hedge{Max: 1 + r.IntN(3), Delay: time.Duration(r.IntN(4)) * ms},
-		Cancel:         policy.Cancel(r.IntN(3)),
-		Picker:         policy.Picker(r.IntN(2)),
+		Deadline: 60 * ms,
+		Timeouts: policy.Timeouts{policy.PartAttempt: {After: time.Duration(4+r.IntN(10)) * ms}},
+		Retry:    policy.Retry{Max: 1 + r.IntN(3)},
+		Backoff:  policy.Backoff{Base: time.Duration(r.IntN(3)) * ms, Cap: 5 * ms},
+		Hedge:    policy.Hedge{Max: 1 + r.IntN(3), Delay: time.Duration(r.IntN(4)) * ms},
+		Cancel:   policy.Cancel(r.IntN(3)),
+		Picker:   policy.Picker(r.IntN(2)),
 	}
 	if r.IntN(2) == 0 {
 		p.Budget = policy.Budget{Deposit: .2, Capacity: 20}
@@ -253,10 +253,10 @@ func TestSilence(t *testing.T) {
 		p     policy.Policy
 	}{
 		{"nobody accepts; deadline", full, policy.Policy{Deadline: 30 * ms}},
-		{"nobody accepts; attempt timeout and retries", full, policy.Policy{Deadline: 50 * ms, AttemptTimeout: 8 * ms, Retry: policy.Retry{Max: 3}}},
+		{"nobody accepts; attempt timeout and retries", full, policy.Policy{Deadline: 50 * ms, Timeouts: policy.Timeouts{policy.PartAttempt: {After: 8 * ms}}, Retry: policy.Retry{Max: 3}}},
 		{"nobody accepts; hedges", full, policy.Policy{Deadline: 30 * ms, Hedge: policy.Hedge{Max: 2, Delay: 3 * ms}}},
-		{"nobody answers; attempt timeout and retries", silent.addr, policy.Policy{AttemptTimeout: 8 * ms, Retry: policy.Retry{Max: 3}}},
-		{"nobody answers; everything", silent.addr, policy.Policy{Deadline: 30 * ms, AttemptTimeout: 8 * ms, Retry: policy.Retry{Max: 2}, Hedge: policy.Hedge{Max: 2, Delay: 3 * ms}}},
+		{"nobody answers; attempt timeout and retries", silent.addr, policy.Policy{Timeouts: policy.Timeouts{policy.PartAttempt: {After: 8 * ms}}, Retry: policy.Retry{Max: 3}}},
+		{"nobody answers; everything", silent.addr, policy.Policy{Deadline: 30 * ms, Timeouts: policy.Timeouts{policy.PartAttempt: {After: 8 * ms}}, Retry: policy.Retry{Max: 2}, Hedge: policy.Hedge{Max: 2, Delay: 3 * ms}}},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			for _, ceiling := range []int{1, 3, 64} {

@@ -15,21 +15,36 @@ type Call struct {
 	id       uint64
 	deadline clock.Time // Never: none
 	// next is the instant of the next hedge while an attempt is open, and of
-	// the planned retry, paid for already, while none is. Never: neither.
-	next       clock.Time
-	first      clock.Time    // send of the first attempt
-	tried      uint64        // the picker's memory
-	n          uint32        // number of the newest attempt; 0: none was sent
-	live       uint8         // bit s: slot s holds an open attempt
-	hedges     uint8         // hedges launched, the unsent ones too
-	unsent     uint8         // hedges for which the driver had no connection
-	repeatable bool          // the request may be sent more than once
-	waited     time.Duration // the backoff of the newest retry, for the next one's
+	// the planned retry while none is. Never: neither.
+	next   clock.Time
+	first  clock.Time    // send of the first attempt
+	waited time.Duration // backoff before the newest retry, without the server's hint
+	tried  uint64        // the picker's memory
+	n      uint32        // number of the newest attempt; 0: none was sent
+	reset  uint32        // retries before which the backoff began anew
+	live   uint8         // bit s: slot s holds an open attempt
+	hedges uint8         // hedges launched, the unsent ones too
+	unsent uint8         // hedges for which the driver had no connection
+	flags  flags
 
-	attempt [MaxOpen]uint32 // attempt[slot], valid while open, as the next two
+	attempt [MaxOpen]uint32 // attempt[slot], valid while open, as the next four
 	sent    [MaxOpen]clock.Time
+	since   [MaxOpen]clock.Time // last heard of; kept when phases are bounded
+	replica [MaxOpen]uint16
 	state   [MaxOpen]state
 }
+
+// flags are facts about a call.
+type flags uint8
+
+const (
+	repeatable flags = 1 << iota // the request may be sent more than once
+	touched                      // an attempt may have reached a server
+	committed                    // the head of an answer was accepted
+	paid                         // the planned retry has its token
+)
+
+func (f flags) has(g flags) bool { return f&g != 0 }
 
 // state is the kind of an attempt in the upper and its phase in the lower half.
 type state uint8
@@ -37,21 +52,35 @@ type state uint8
 func (s state) kind() Kind   { return Kind(s >> 4) }
 func (s state) phase() Phase { return Phase(s & 0xf) }
 
+// ending is how an attempt ended, for what the client's calls share.
+type ending uint8
+
+const (
+	endOK ending = iota
+	endFailed
+	endTimedOut
+	endCancelled // its answer was no longer wanted
+	endUnsent
+	endAbandoned
+)
+
 // over is the answer of a call that has ended.
 var over = Action{Timer: clock.Never}
 
 // Start begins a call of client c at now and sends its first attempt. The
 // budget gets its deposit. A call whose deadline has passed already ends at
 // once as Expired, and so does one with too little time left for a first
-// attempt, which RuleTime refuses.
+// attempt, which RuleTime refuses. One whose first attempt another rule refuses
+// ends as Failed.
 func (k *Call) Start(c *Client, r Request, now clock.Time) Action {
 	k.c, k.id = c, r.ID
-	k.deadline, k.next = clock.Never, clock.Never
-	k.tried, k.n, k.live, k.hedges, k.unsent = 0, 0, 0, 0, 0
-	k.repeatable = r.Idempotent || c.unsafe
-	if c.deadline > 0 {
-		k.deadline = r.Intended.Add(c.deadline)
+	k.next = clock.Never
+	k.waited, k.tried, k.n, k.reset, k.live, k.hedges, k.unsent = 0, 0, 0, 0, 0, 0, 0
+	k.flags = 0
+	if r.Idempotent || c.unsafe {
+		k.flags = repeatable
 	}
+	k.deadline = c.deadlineOf(&r)
 	c.budget.put()
 	if now >= k.deadline {
 		return k.finish(Expired, RuleNone, now)
@@ -59,19 +88,85 @@ func (k *Call) Start(c *Client, r Request, now clock.Time) Action {
 	if !c.inTime(now, k.deadline) {
 		return k.finish(Expired, RuleTime, now)
 	}
-	return k.send(First, now)
+	replica, rule := k.admit(First, now)
+	if rule != RuleNone {
+		return k.finish(Failed, rule, now)
+	}
+	return k.send(First, replica, now)
 }
 
-// Progress reports that the attempt in slot has entered phase p. It never ends
-// or sends anything.
+// deadlineOf returns the instant after which no attempt of the call is open.
+func (c *Client) deadlineOf(r *Request) clock.Time {
+	d := clock.Never
+	if c.deadline > 0 {
+		d = r.Intended.Add(c.deadline)
+	}
+	if r.Deadline != 0 {
+		d = min(d, r.Deadline)
+	}
+	if d != clock.Never {
+		d = d.Add(-c.reserve)
+	}
+	return d
+}
+
+// Deadline returns the instant after which no attempt of the call is open: what
+// a driver tells the servers. It is clock.Never when there is none.
+func (k *Call) Deadline() clock.Time {
+	if k.c == nil {
+		return clock.Never
+	}
+	return k.deadline
+}
+
+// Progress reports that the attempt in slot has entered phase p, or that more
+// of the answer has come in phase PhaseBody. It never ends or sends anything.
 func (k *Call) Progress(slot uint8, p Phase, now clock.Time) Action {
 	if k.c == nil {
 		return over
 	}
 	if k.open(slot) && p < Phases {
-		k.state[slot] = k.state[slot]&0xf0 | state(p)
+		k.enter(slot, p, now)
 	}
 	return Action{Timer: k.timer()}
+}
+
+func (k *Call) enter(slot uint8, p Phase, now clock.Time) {
+	from := k.state[slot].phase()
+	if t := &k.c.timeouts; t.phases {
+		t.entered(from, p, k.since[slot], now)
+		if from != p || p == PhaseBody {
+			k.since[slot] = now
+		}
+	}
+	k.state[slot] = k.state[slot]&0xf0 | state(p)
+	if p >= PhaseWrite {
+		k.flags |= touched
+	}
+}
+
+// Head reports that the head of the answer in slot has come and what its status
+// means; PhaseBody begins. Where the head is enough to win (Hedge.WinAtHead),
+// the other attempts are cancelled, no further one is sent, and what becomes of
+// the answer is final. A driver that knows only complete answers need not call
+// it: Reply does the same.
+func (k *Call) Head(slot uint8, d Disposition, now clock.Time) Action {
+	if k.c == nil {
+		return over
+	}
+	if !k.open(slot) {
+		return Action{Timer: k.timer()}
+	}
+	k.enter(slot, PhaseBody, now)
+	h := &k.c.hedge
+	if !h.WinAtHead || d != DispOK && h.Win != WinAny {
+		return Action{Timer: k.timer()}
+	}
+	k.flags |= committed
+	k.next = clock.Never
+	a := Action{Cancel: k.drop(k.live&^(1<<slot), endCancelled, now)}
+	a.Timer = k.timer()
+	return a
 }
 
 // Reply reports that the attempt in slot has ended. A slot that holds no open
@@ -88,28 +183,64 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 	if !k.open(slot) {
 		return Action{Timer: k.timer()}
 	}
-	k.live &^= 1 << slot
-	hint := r.Hint
-	switch r.Disposition {
-	case DispOK:
+	hedge := k.state[slot].kind() == Hedged
+	if r.Status != 0 || r.Phase == PhaseAcquire || r.Phase >= PhaseWrite {
+		k.flags |= touched // else it failed before a request could be written
+	}
+	switch {
+	case r.Disposition == DispOK:
+		k.close(slot, endOK, now)
 		return k.finish(OK, RuleNone, now)
-	case DispRetryable:
-	case DispUnsent:
-		if k.state[slot].kind() == Hedged {
-			k.unsent++
-			k.c.budget.refund()
-			hint = 0
-		}
-	default:
+	case r.Disposition == DispUnsent && hedge:
+		k.close(slot, endUnsent, now)
+		k.unsent++
+		k.c.budget.refund()
+		return k.lost(Result{}, now)
+	case r.Disposition == DispWithdrawn:
+		k.close(slot, endCancelled, now)
+		return k.lost(Result{}, now)
+	}
+	k.close(slot, endFailed, now)
+	switch {
+	case k.flags.has(committed):
+		return k.finish(Failed, RuleCommitted, now)
+	case r.Disposition == DispFatal:
 		if k.c.retries == 0 {
 			return k.finish(Failed, RuleNone, now)
 		}
 		return k.finish(Failed, RuleDisposition, now)
 	}
+	return k.failed(r, now)
+}
+
+// lost goes on after an attempt that ended without any answer of its own.
+func (k *Call) lost(r Result, now clock.Time) Action {
 	if k.live != 0 {
 		return Action{Timer: k.timer()}
 	}
-	return k.retry(hint, now)
+	return k.retry(r.Hint, now)
+}
+
+// failed goes on after a failure that another attempt may mend; the attempt is
+// closed.
+func (k *Call) failed(r Result, now clock.Time) Action {
+	h := &k.c.hedge
+	var cancel uint8
+	if k.live != 0 && (h.OnError == OnErrorStop || h.Win == WinAny && r.Status != 0) {
+		cancel = k.drop(k.live, endCancelled, now)
+		k.next = clock.Never
+	}
+	var a Action
+	switch {
+	case h.OnError == OnErrorNext && k.hedges < k.c.hedges:
+		a = k.nextNow(r.Hint, now)
+	case k.live != 0:
+		a.Timer = k.timer()
+	default:
+		a = k.retry(r.Hint, now)
+	}
+	a.Cancel |= cancel
+	return a
 }
 
 // Advance reports that time has come to now. The driver calls it when the
@@ -121,12 +252,13 @@ func (k *Call) Advance(now clock.Time) Action {
 	if now >= k.deadline {
 		return k.expire(now)
 	}
-	cut := k.overdue(now)
-	k.live &^= cut
+	cut, part := k.overdue(now)
 	var a Action
 	switch {
-	case cut != 0 && k.live == 0:
-		a = k.retry(0, now)
+	case cut != 0 && k.flags.has(committed):
+		a = k.finish(Failed, RuleCommitted, now)
+	case cut != 0 && (k.live == 0 || k.c.hedge.OnError != OnErrorWait):
+		a = k.failed(Result{}, now)
 	case now < k.next:
 		a.Timer = k.timer()
 	case k.live == 0:
@@ -136,7 +268,19 @@ func (k *Call) Advance(now clock.Time) Action {
 	}
 	a.Cancel |= cut
 	a.TimedOut |= cut
+	a.Part = part
 	return a
+}
+
+// Abandon ends the call without an outcome, at the end of a run: what it holds
+// of the client's goes back. The driver drops what is open.
+func (k *Call) Abandon(now clock.Time) {
+	if k.c == nil {
+		return
+	}
+	k.giveBack()
+	k.drop(k.live, endAbandoned, now)
+	k.c = nil
 }
 
 // Phase returns how far the attempt in slot has come, as told by Progress;
@@ -162,112 +306,41 @@ func (k *Call) Attempt(slot uint8) (n uint32, kind Kind) {
 
 func (k *Call) open(slot uint8) bool { return k.live&(1<<slot) != 0 }
 
-// send opens an attempt in the lowest free slot and arms the next hedge. A slot
-// is free: first attempts and retries are sent when none is open, and a call
-// has fewer than MaxOpen hedges.
-func (k *Call) send(kind Kind, now clock.Time) Action {
+// close takes the attempt in slot, which is open, out of the books.
+func (k *Call) close(slot uint8, how ending, now clock.Time) {
+	k.live &^= 1 << slot
 	c := k.c
-	slot := uint8(bits.TrailingZeros8(^k.live)) % MaxOpen
-	k.n++
-	k.live |= 1 << slot
-	k.attempt[slot] = k.n
-	k.sent[slot] = now
-	k.state[slot] = state(kind) << 4 // PhaseAcquire
-	switch kind {
-	case First:
-		k.first = now
-	case Hedged:
-		k.hedges++
+	c.open--
+	s := slot % MaxOpen
+	if c.peers.list != nil {
+		c.peers.ended(k.replica[s], how, now.Sub(k.sent[s]), now)
 	}
-	a := Action{Slot: slot, Kind: kind, Attempt: k.n, Replica: c.picker.pick(k.id, k.n, &k.tried)}
-	k.next = clock.Never
-	if k.hedges < c.hedges {
-		a.Refused = k.arm(now)
+	if c.timeouts.any && how <= endCancelled {
+		c.timeouts.closed(how, k.sent[s], k.since[s], k.state[s].phase(), now)
 	}
-	a.Timer = k.timer()
-	return a
 }
 
-// arm sets the instant of the next hedge.
-func (k *Call) arm(now clock.Time) Rule {
-	d := k.c.hedgeDelay
-	if t := k.c.tracker; t != nil {
-		var ok bool
-		if d, ok = t.delay(now); !ok {
-			return RuleSamples
-		}
+// drop closes all attempts of a set and returns it.
+func (k *Call) drop(slots uint8, how ending, now clock.Time) uint8 {
+	for s := slots; s != 0; s &= s - 1 {
+		k.close(uint8(bits.TrailingZeros8(s)), how, now)
 	}
-	k.next = now.Add(d)
-	return RuleNone
+	return slots
 }
 
-// hedge sends the hedge that is due, or lets it go for good.
-func (k *Call) hedge(now clock.Time) Action {
-	k.next = clock.Never
-	rule := k.refuses(true, 0, now)
-	if rule == RuleNone {
-		return k.send(Hedged, now)
-	}
-	return Action{Refused: rule, Timer: k.timer()}
-}
-
-// retry plans a retry after the last open attempt has failed, or ends the call.
-// hint is the wait that the server asked for.
-func (k *Call) retry(hint time.Duration, now clock.Time) Action {
-	c := k.c
-	if c.retries == 0 {
-		return k.finish(Failed, RuleNone, now)
-	}
-	n := k.n - uint32(k.hedges) // number of this retry, from 1
-	backoff := c.backoff.wait(n, k.waited, c.seed, k.id, k.n+1)
-	k.waited = backoff
-	wait := max(backoff, hint)
-	if rule := k.refuses(n <= c.retries, wait, now); rule != RuleNone {
-		return k.finish(Failed, rule, now)
-	}
-	if wait == 0 {
-		return k.send(Retried, now)
-	}
-	k.next = now.Add(wait)
-	return Action{Timer: k.timer()}
-}
-
-// resend sends the retry whose wait is over. A driver that is late may have let
-// too little time; the token goes back then.
-func (k *Call) resend(now clock.Time) Action {
-	if !k.c.inTime(now, k.deadline) {
+// giveBack returns the token of a retry that was planned and not sent.
+func (k *Call) giveBack() {
+	if k.flags.has(paid) {
+		k.flags &^= paid
 		k.c.budget.refund()
-		return k.finish(Failed, RuleTime, now)
 	}
-	return k.send(Retried, now)
 }
 
-// refuses asks the rules about one more attempt after wait, the budget last,
-// and returns the first that says no. RuleNone: the attempt is paid for. left
-// says that the cap on attempts of its kind allows it.
-func (k *Call) refuses(left bool, wait time.Duration, now clock.Time) Rule {
-	c := k.c
-	switch {
-	case !k.repeatable:
-		return RuleIdempotency
-	case !left || k.n-uint32(k.unsent) >= c.sends:
-		return RuleAttempts
-	case !c.inTime(now.Add(wait), k.deadline):
-		return RuleTime
-	case !c.budget.take():
-		return RuleBudget
-	}
-	return RuleNone
-}
-
-// expire ends the call at its deadline, with or without open attempts. The
-// token of a retry that was planned and not sent goes back.
+// expire ends the call at its deadline, with or without open attempts.
 func (k *Call) expire(now clock.Time) Action {
-	if k.live == 0 {
-		k.c.budget.refund()
-	}
+	cut := k.drop(k.live, endTimedOut, now)
 	a := k.finish(Expired, RuleNone, now)
-	a.TimedOut = a.Cancel
+	a.Cancel, a.TimedOut = cut, cut
 	return a
 }
 
@@ -276,32 +349,41 @@ func (k *Call) finish(o Outcome, rule Rule, now clock.Time) Action {
 	if t := k.c.tracker; t != nil && k.n > 0 {
 		t.record(now.Sub(k.first), now)
 	}
-	a := Action{Cancel: k.live, Finish: o, Refused: rule, Timer: clock.Never}
-	k.c, k.live = nil, 0
+	k.giveBack()
+	a := Action{Cancel: k.drop(k.live, endCancelled, now), Finish: o, Refused: rule, Timer: clock.Never}
+	k.c = nil
 	return a
 }
 
-// overdue returns the open attempts whose timeout has come.
-func (k *Call) overdue(now clock.Time) uint8 {
-	d := k.c.attemptTimeout
-	if d == 0 {
-		return 0
+// overdue closes the open attempts whose timeout has come, and returns them and
+// one of the timeouts.
+func (k *Call) overdue(now clock.Time) (cut uint8, part Part) {
+	if !k.c.timeouts.any {
+		return 0, PartAttempt
 	}
-	var cut uint8
 	for s := k.live; s != 0; s &= s - 1 {
-		if slot := bits.TrailingZeros8(s) % MaxOpen; now >= k.sent[slot].Add(d) {
+		slot := bits.TrailingZeros8(s) % MaxOpen
+		if at, p := k.c.timeouts.due(k.sent[slot], k.since[slot], k.state[slot].phase()); now >= at {
 			cut |= 1 << slot
+			part = p
+			if !k.c.timeouts.phases || k.state[slot].phase() >= PhaseWrite {
+				k.flags |= touched
+			}
+			k.c.timeouts.cut(p, now)
+			k.close(uint8(slot), endTimedOut, now)
 		}
 	}
-	return cut
+	return cut, part
 }
 
 // timer returns the earliest instant at which something is due.
 func (k *Call) timer() clock.Time {
 	t := min(k.deadline, k.next)
-	if d := k.c.attemptTimeout; d > 0 {
+	if k.c.timeouts.any {
 		for s := k.live; s != 0; s &= s - 1 {
-			t = min(t, k.sent[bits.TrailingZeros8(s)%MaxOpen].Add(d))
+			slot := bits.TrailingZeros8(s) % MaxOpen
+			at, _ := k.c.timeouts.due(k.sent[slot], k.since[slot], k.state[slot].phase())
+			t = min(t, at)
 		}
 	}
 	return t

@@ -65,7 +65,8 @@ type watch struct {
 	last     uint32 // newest attempt number
 	begun    bool
 	over     bool
-	planned  bool // a retry is paid for and not sent
+	planned  bool          // a retry is paid for and not sent
+	hint     time.Duration // of the newest reply
 }
 
 func (s *watch) fail(format string, args ...any) {
@@ -109,6 +110,7 @@ func (s *watch) reply(slot uint8, r Result, now clock.Time) Action {
 			s.w.put(token)
 		}
 	}
+	s.hint = r.Hint
 	a := s.k.Reply(slot, r, now)
 	if !open && a != (Action{Timer: a.Timer}) {
 		s.fail("a reply for slot %d, which is not open, acted: %+v", slot, a)
@@ -135,7 +137,7 @@ func (s *watch) advance(now clock.Time) Action {
 	if !was && now >= s.deadline && (a.Finish != Expired || a.Cancel != live || a.TimedOut != live) {
 		s.fail("advance at or after the deadline with %b open: %+v", live, a)
 	}
-	if d := s.w.p.AttemptTimeout; !was && d > 0 && a.Finish != Expired {
+	if d := s.w.p.Timeouts[PartAttempt].After; !was && d > 0 && a.Finish != Expired {
 		for slot := range MaxOpen {
 			due := live&(1<<slot) != 0 && now >= s.sent[slot].Add(d)
 			if due != (a.TimedOut&(1<<slot) != 0) {
@@ -257,6 +259,16 @@ func (s *watch) checkRule(event string, a Action, now clock.Time) {
 		ok = s.deadline != clock.Never || now.Add(math.MaxInt64).Add(max(p.MinStart, 0)) == clock.Never
 	case RuleBudget:
 		ok = s.w.c.budget.limited && s.w.tokens < token
+	case RulePushback:
+		ok = event == "reply" && (s.hint < 0 || p.Retry.AfterCap > 0 && s.hint > p.Retry.AfterCap)
+	case RuleCommitted:
+		ok = p.Hedge.WinAtHead
+	case RuleOverload:
+		ok = p.Hedge.OffAbove > 0 && s.w.c.open > p.Hedge.OffAbove
+	case RuleProbability:
+		ok = a.Attempt != 0 && p.Hedge.Probability > 0
+	case RuleIdle:
+		ok = p.Hedge.OnlyIdle
 	case RuleSamples:
 		ok = a.Attempt != 0 && s.w.c.tracker != nil && !s.w.c.tracker.ready
 	default:

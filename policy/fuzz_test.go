@@ -28,7 +28,7 @@ func (t *tape) span() time.Duration {
 
 func (t *tape) policy() Policy {
 	return Policy{
-		Deadline: t.span(), MinStart: t.span(), AttemptTimeout: t.span(),
+		Deadline: t.span(), MinStart: t.span(), Timeouts: Timeouts{PartAttempt: {After: t.span()}},
 		Attempts: choose(t, 0, 1, 2, 3, 5, 100, -1),
 		Retry:    Retry{Max: choose(t, 0, 1, 2, 5, 20, -3, math.MaxInt), Unsafe: t.byte()&1 != 0},
 		Backoff: Backoff{Base: t.span(), Cap: t.span(), Factor: choose(t, 0, 1, 2, 1.5, 1e300, math.NaN(), -1),

@@ -67,8 +67,19 @@ func (p *picker) replay(call uint64, n uint32) uint16 {
 	}
 }
 
+// first returns the replica that a search for attempt n begins with.
+func (p *picker) first(call uint64, n uint32) uint32 {
+	if p.kind == PickRoundRobin {
+		return uint32((call%uint64(p.replicas) + uint64(n-1)) % uint64(p.replicas))
+	}
+	return p.belowAt(call, n, 0, p.replicas)
+}
+
 // below draws a number in [0, limit) for attempt n of the call.
-func (p *picker) below(call uint64, n, limit uint32) uint32 {
-	hi, _ := bits.Mul64(draw.Bits(p.seed, draw.Pick, call, n, 0), uint64(limit))
+func (p *picker) below(call uint64, n, limit uint32) uint32 { return p.belowAt(call, n, 0, limit) }
+
+// belowAt draws number i of such numbers.
+func (p *picker) belowAt(call uint64, n, i, limit uint32) uint32 {
+	hi, _ := bits.Mul64(draw.Bits(p.seed, draw.Pick, call, n, i), uint64(limit))
 	return uint32(hi)
 }

@@ -17,8 +17,12 @@ type Policy struct {
 	// MinStart is the least time that must be left before the deadline for an
 	// attempt to be started. 0 means that any time left will do.
 	MinStart time.Duration
-	// AttemptTimeout bounds each attempt from its send. 0 means none.
-	AttemptTimeout time.Duration
+	// Reserve is kept back of the deadline for the caller's own work after the
+	// answer: no attempt is open later than Deadline - Reserve, where the call
+	// ends. 0 means that the attempts may use all of it.
+	Reserve time.Duration
+	// Timeouts bound the parts of each attempt, indexed by Part.
+	Timeouts Timeouts
 	// Attempts caps all sends of one call, the first included. 0 means as many
 	// as Retry.Max and Hedge.Max allow.
 	Attempts int
@@ -32,6 +36,11 @@ type Policy struct {
 	Cancel Cancel
 	// Picker chooses the replica of each attempt.
 	Picker Picker
+	// Choices is the number of replicas that PickChoices and PickPeakEWMA draw. 0
+	// means 2; at most 16.
+	Choices int
+	// Eject takes replicas that fail out of the choice.
+	Eject Eject
 }
 
 // Retry says which failures are tried again.
@@ -45,7 +54,42 @@ type Retry struct {
 	// Unsafe allows a second attempt of a request that is not idempotent
 	// (RFC 9110 9.2.2).
 	Unsafe bool
+	// After says what a server's Retry-After or pushback does to the wait.
+	After After
+	// AfterCap bounds the wait that a server may ask for, and AfterOver says what
+	// happens to one above it. 0 means no bound but the deadline.
+	AfterCap  time.Duration
+	AfterOver AfterOver
+	// AfterSpread, in [0, 1], draws the wait that a server asks for from
+	// [wait, wait * (1 + AfterSpread)], so that clients told the same do not come
+	// back together (Envoy's rate_limited_retry_back_off has 0.5).
+	AfterSpread float64
 }
+
+// After is what the wait that a server asks for does to a retry's own wait.
+type After uint8
+
+const (
+	// AfterLonger waits the longer of backoff and the server's wait.
+	AfterLonger After = iota
+	// AfterExact waits what the server says, and the backoff begins anew after it
+	// (gRPC's pushback, gRFC A6).
+	AfterExact
+	// AfterIgnore waits the backoff.
+	AfterIgnore
+)
+
+// AfterOver is what becomes of a server's wait above Retry.AfterCap.
+type AfterOver uint8
+
+const (
+	// AfterFail ends the call with the error it has: RulePushback.
+	AfterFail AfterOver = iota
+	// AfterClip waits AfterCap.
+	AfterClip
+	// AfterDiscard waits the backoff.
+	AfterDiscard
+)
 
 // Backoff is the wait before retry n = 1, 2, …, by its Kind, at most Cap, and
 // with Jitter. All arithmetic saturates: no wait is below 0 for any n.
@@ -124,7 +168,48 @@ type Hedge struct {
 	// MinSamples is the number of samples in the window below which nothing is
 	// hedged. 0 means 100.
 	MinSamples int
+	// Floor and Ceiling bound the tracked delay. 0 means no bound.
+	Floor, Ceiling time.Duration
+	// Probability, in (0, 1), sends each hedge only with that probability, drawn
+	// by key (SingleR: Kaler, He and Elnikety, SPAA 2017). 0 means always.
+	Probability float64
+	// OnlyIdle sends a hedge only to a replica on which the client has no attempt
+	// open (LÆDGE: Primorac, Argyraki and Bugnion, NSDI 2021).
+	OnlyIdle bool
+	// OffAbove stops hedging while the client has more attempts open than that. 0
+	// means never: by Little's law attempts pile up when the service is
+	// overloaded, and hedges would add to it.
+	OffAbove int
+	// OnError says what the failure of an attempt does to the hedges.
+	OnError OnError
+	// Win says which answer ends the call, and WinAtHead that its head is enough
+	// for the others to be cancelled.
+	Win       Win
+	WinAtHead bool
 }
+
+// OnError is what the failure of one attempt does while hedges are left or open.
+type OnError uint8
+
+const (
+	// OnErrorWait waits for the attempts that are open.
+	OnErrorWait OnError = iota
+	// OnErrorNext sends the next hedge at once (gRPC's non-fatal status codes).
+	OnErrorNext
+	// OnErrorStop ends the group: the others are cancelled, and the failure is
+	// retried if retries allow (failsafe-go's default).
+	OnErrorStop
+)
+
+// Win is which answer ends a group of attempts.
+type Win uint8
+
+const (
+	// WinOK is the first wanted answer.
+	WinOK Win = iota
+	// WinAny is the first complete answer, whatever its status (hedgedhttp).
+	WinAny
+)
 
 // Budget is one token bucket that retries and hedges both pay from.
 type Budget struct {
@@ -146,6 +231,10 @@ const (
 	CancelDrain
 	// CancelReset closes the connection with RST (SO_LINGER 0).
 	CancelReset
+	// CancelTied closes it with FIN, and the servers of copies of one call tell
+	// each other when one starts: the others that still wait are dropped (Dean and
+	// Barroso, "The Tail at Scale", CACM 2013).
+	CancelTied
 )
 
 // Picker chooses among replicas; a retry or hedge prefers those that the call
@@ -157,7 +246,33 @@ const (
 	PickRandom Picker = iota
 	// PickRoundRobin takes call number modulo replicas first, then the next ones.
 	PickRoundRobin
+	// PickLeast takes the replica on which the client has the fewest attempts
+	// open; ties fall by key.
+	PickLeast
+	// PickChoices draws Policy.Choices replicas and takes the one with the fewest
+	// attempts open (Mitzenmacher, "The Power of Two Choices", 2001).
+	PickChoices
+	// PickPeakEWMA draws as many and takes the one with the least product of
+	// attempts open and latency, a mean that decays over 10 s and jumps to peaks
+	// (Finagle, Balancers.p2cPeakEwma).
+	PickPeakEWMA
 )
+
+// Eject takes a replica out of the choice after failures in a row, for a time
+// that grows with each ejection (Envoy, outlier detection). When every replica
+// is out, or more than Max of them would be, replicas stay in. The zero Eject
+// ejects nothing.
+type Eject struct {
+	// Failures is the number of failures in a row, timeouts included. 0 means
+	// never; Envoy's default is 5.
+	Failures int
+	// For is the time out, times the number of times that the replica was out. 0
+	// means 30 s.
+	For time.Duration
+	// Max is the share of replicas in (0, 1] that may be out at once, at least
+	// one replica. 0 means 10 %.
+	Max float64
+}
 
 // Kind is why an attempt is sent.
 type Kind uint8
@@ -196,6 +311,9 @@ const (
 	// DispUnsent reports that the driver had no connection for a hedge: the
 	// attempt was never sent, and its token goes back.
 	DispUnsent
+	// DispWithdrawn reports that the servers dropped the attempt because another
+	// copy has started: see CancelTied.
+	DispWithdrawn
 )
 
 // Outcome is how a call ended.
@@ -225,6 +343,14 @@ const (
 	RuleBudget           // no token
 	RuleConnections      // no free connection for a hedge
 	RuleSamples          // the tracked delay has too few samples
+	RuleThrottle         // the client throttles itself
+	RuleBreaker          // the breaker of every replica in question is open
+	RuleLimit            // the limit of attempts open at once
+	RuleOverload         // hedging is off: too many attempts are open
+	RuleIdle             // no replica is idle for a hedge
+	RuleProbability      // the draw of Hedge.Probability
+	RulePushback         // the server asked not to retry, or to wait longer than allowed
+	RuleCommitted        // the head of an answer was accepted, so its failure is final
 	Rules                // number of rules
 )
 
@@ -232,8 +358,10 @@ const (
 type Result struct {
 	Disposition Disposition
 	Phase       Phase
-	Status      uint16        // 0 when there was no answer
-	Hint        time.Duration // Retry-After from the receipt of the answer; 0 means none
+	Status      uint16 // 0 when there was no answer
+	// Hint is Retry-After from the receipt of the answer; 0 means none. Negative
+	// asks not to retry (gRPC's pushback).
+	Hint time.Duration
 }
 
 // Action is what the driver must do next, in field order: cancel, send, finish,
@@ -248,6 +376,7 @@ type Action struct {
 	Replica  uint16     // replica picked for it
 	Finish   Outcome    // how the call ended, or Going
 	Refused  Rule       // the rule that refused an attempt at this step, or RuleNone
+	Part     Part       // the timeout that ended TimedOut, when the deadline did not
 	Timer    clock.Time // when to call Advance; clock.Never: no timer
 }
 
@@ -257,6 +386,9 @@ type Request struct {
 	ID uint64
 	// Intended is when the schedule wanted the call sent; the deadline counts from it.
 	Intended clock.Time
+	// Deadline is the instant that a caller has set: the earlier of it and
+	// Policy.Deadline counts. 0 means none.
+	Deadline clock.Time
 	// Idempotent says that the request may be sent more than once.
 	Idempotent bool
 }

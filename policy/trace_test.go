@@ -244,14 +244,14 @@ func (a args) slot() uint8 {
 
 func (a args) policy() Policy {
 	p := Policy{
-		Deadline:       a.duration("deadline"),
-		MinStart:       a.duration("min-start"),
-		AttemptTimeout: a.duration("attempt-timeout"),
-		Attempts:       a.int("attempts", 0),
-		Retry:          Retry{Max: a.int("retry", 0), Unsafe: a.named["retry.unsafe"] == "yes"},
-		Backoff:        Backoff{Base: a.duration("backoff"), Cap: a.duration("backoff.cap")},
-		Hedge:          Hedge{Max: a.int("hedge.max", 0), Window: a.duration("hedge.window"), MinSamples: a.int("hedge.min-samples", 0)},
-		Budget:         Budget{Deposit: a.float("budget"), Capacity: a.float("budget.capacity")},
+		Deadline: a.duration("deadline"),
+		MinStart: a.duration("min-start"),
+		Timeouts: Timeouts{PartAttempt: {After: a.duration("attempt-timeout")}},
+		Attempts: a.int("attempts", 0),
+		Retry:    Retry{Max: a.int("retry", 0), Unsafe: a.named["retry.unsafe"] == "yes"},
+		Backoff:  Backoff{Base: a.duration("backoff"), Cap: a.duration("backoff.cap")},
+		Hedge:    Hedge{Max: a.int("hedge.max", 0), Window: a.duration("hedge.window"), MinSamples: a.int("hedge.min-samples", 0)},
+		Budget:   Budget{Deposit: a.float("budget"), Capacity: a.float("budget.capacity")},
 	}
 	if a.named["jitter"] == "none" {
 		p.Backoff.Jitter = JitterNone

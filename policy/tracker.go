@@ -18,6 +18,10 @@ const (
 	octaves    = maxOctave - minOctave
 	buckets    = octaves * subBuckets
 
+	// lastBucket is the shortest duration of the last bucket, in which everything
+	// longer lies too.
+	lastBucket = 1<<maxOctave - 1<<(maxOctave-1-subBits)
+
 	// trackerSlots is the number of parts that a window turns over in.
 	trackerSlots = 6
 
@@ -53,13 +57,18 @@ const (
 	defaultMinSamples = 100
 )
 
-func newTracker(h Hedge) *tracker {
-	t := &tracker{q: h.Quantile, minSamples: defaultMinSamples}
-	if h.MinSamples > 0 {
-		t.minSamples = uint64(h.MinSamples)
-	}
-	t.width = max(1, h.window()/trackerSlots)
+func newTracker(q float64, window time.Duration, minSamples int) *tracker {
+	t := &tracker{q: q, minSamples: uint64(minSamples)}
+	t.width = max(1, window/trackerSlots)
 	return t
+}
+
+// minSamples returns the least number of samples with its default.
+func (h Hedge) minSamples() int {
+	if h.MinSamples <= 0 {
+		return defaultMinSamples
+	}
+	return h.MinSamples
 }
 
 // window returns the window with its default.

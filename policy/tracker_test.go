@@ -22,7 +22,7 @@ func mixture(i uint64) time.Duration {
 // TestTrackerPrecision: the p95 of the mixture is 20 + 40 * 0.95/0.98 = 58.78 ms,
 // and 5.0 % of the samples lie above what the tracker says.
 func TestTrackerPrecision(t *testing.T) {
-	tr := newTracker(Hedge{Max: 1, Quantile: 0.95})
+	tr := hedgeTracker(Hedge{Max: 1, Quantile: 0.95})
 	const n = 30000
 	var all [n]time.Duration
 	for i := range all {
@@ -52,7 +52,7 @@ func TestTrackerPrecision(t *testing.T) {
 func TestTrackerOracle(t *testing.T) {
 	for _, scale := range []float64{1e3, 1e5, 1e7, 1e9} { // ns
 		for _, q := range []float64{0.001, 0.1, 0.5, 0.9, 0.99, 0.9999} {
-			tr := newTracker(Hedge{Max: 1, Quantile: q, MinSamples: 1})
+			tr := hedgeTracker(Hedge{Max: 1, Quantile: q, MinSamples: 1})
 			var all []time.Duration
 			for i := range uint64(2000) {
 				d := time.Duration(scale * -draw.Log(draw.Uniform(1, draw.Service, i, 1, 0)))
@@ -90,7 +90,7 @@ func TestTrackerBuckets(t *testing.T) {
 }
 
 func TestTrackerReady(t *testing.T) {
-	tr := newTracker(Hedge{Max: 1, Quantile: 0.5})
+	tr := hedgeTracker(Hedge{Max: 1, Quantile: 0.5})
 	for i := range 100 {
 		if _, ok := tr.delay(0); ok {
 			t.Fatalf("ready after %d samples", i)
@@ -104,7 +104,7 @@ func TestTrackerReady(t *testing.T) {
 
 // TestTrackerShrinks: a window that has lost samples is not used below MinSamples.
 func TestTrackerShrinks(t *testing.T) {
-	tr := newTracker(Hedge{Max: 1, Quantile: 0.5, Window: 6 * time.Second, MinSamples: 10})
+	tr := hedgeTracker(Hedge{Max: 1, Quantile: 0.5, Window: 6 * time.Second, MinSamples: 10})
 	for i := range 12 {
 		tr.record(10*ms, at(time.Duration(i)*500*ms))
 	}
@@ -124,7 +124,7 @@ func TestTrackerShrinks(t *testing.T) {
 func TestTrackerInterpolates(t *testing.T) {
 	low, width := bucketBounds(bucketOf(58 * ms))
 	for _, q := range []float64{0.25, 0.5, 0.75} {
-		tr := newTracker(Hedge{Max: 1, Quantile: q})
+		tr := hedgeTracker(Hedge{Max: 1, Quantile: q})
 		for range 400 {
 			tr.record(58*ms, 0)
 		}
@@ -186,7 +186,7 @@ func TestTrackerSamples(t *testing.T) {
 // TestTrackerRefresh: the value stands still for max(100, total/64) samples.
 func TestTrackerRefresh(t *testing.T) {
 	for _, before := range []int{100, 1000, 64 * 300} {
-		tr := newTracker(Hedge{Max: 1, Quantile: 0.0001})
+		tr := hedgeTracker(Hedge{Max: 1, Quantile: 0.0001})
 		for range before {
 			tr.record(20*ms, 0)
 		}
@@ -219,7 +219,7 @@ func TestTrackerWindow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tr := newTracker(h)
+			tr := hedgeTracker(h)
 			for range 12 {
 				tr.record(10*ms, 0)
 			}
@@ -235,7 +235,7 @@ func TestTrackerWindow(t *testing.T) {
 	}
 
 	// One sample a slot, each a hundred times: the quantile follows the last six.
-	tr := newTracker(h)
+	tr := hedgeTracker(h)
 	for i := range 50 {
 		now := at(time.Duration(i)*time.Second + 500*ms)
 		for range 100 {
@@ -305,3 +305,5 @@ func TestTrackedHedgeLoad(t *testing.T) {
 		t.Errorf("%.2f %% of the calls were hedged, want 5.0", share*100)
 	}
 }
+
+func hedgeTracker(h Hedge) *tracker { return newTracker(h.Quantile, h.window(), h.minSamples()) }

@@ -17,7 +17,7 @@ const maxWindow = time.Hour
 // keys in a policy's spec, as in "hedge=2s is not below deadline=1s".
 func (p *Policy) Validate() error {
 	for _, check := range []func() error{
-		p.validateLimits, p.validateRetry, p.validateHedge, p.validateBudget, p.validateTimes,
+		p.validateLimits, p.validateRetry, p.validateHedge, p.validateBudget, p.validatePicker, p.validateTimes,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -32,7 +32,8 @@ func (p *Policy) validateLimits() error {
 		key string
 		d   time.Duration
 	}{
-		{"deadline", p.Deadline}, {"min-start", p.MinStart}, {"attempt-timeout", p.AttemptTimeout},
+		{"deadline", p.Deadline}, {"min-start", p.MinStart}, {"reserve", p.Reserve},
+		{"retry.after.cap", p.Retry.AfterCap}, {"hedge.floor", p.Hedge.Floor}, {"hedge.ceiling", p.Hedge.Ceiling}, {"eject.for", p.Eject.For},
 		{"backoff", p.Backoff.Base}, {"backoff cap", p.Backoff.Cap},
 		{"hedge", p.Hedge.Delay}, {"hedge.window", p.Hedge.Window},
 	} {
@@ -54,10 +55,10 @@ func (p *Policy) validateLimits() error {
 		return fmt.Errorf("attempts=%d, want 1 or more", p.Attempts)
 	}
 	switch {
-	case p.Cancel > CancelReset:
-		return fmt.Errorf("cancel=%d, want close, drain or reset", p.Cancel)
-	case p.Picker > PickRoundRobin:
-		return fmt.Errorf("picker=%d, want random or round-robin", p.Picker)
+	case p.Cancel > CancelTied:
+		return fmt.Errorf("cancel=%d, want close, drain, reset or tied", p.Cancel)
+	case p.Picker > PickPeakEWMA:
+		return fmt.Errorf("picker=%d, want random, round-robin, least, choices or peak-ewma", p.Picker)
 	case p.Backoff.Jitter > JitterAbsolute:
 		return fmt.Errorf("jitter=%d, want full, none, equal, a share or a duration", p.Backoff.Jitter)
 	case p.Backoff.Kind > BackoffTable:
@@ -93,6 +94,17 @@ func (p *Policy) validateRetry() error {
 			return fmt.Errorf("backoff=%v is negative, want 0 or more", d)
 		}
 	}
+	r := &p.Retry
+	switch {
+	case r.After > AfterIgnore:
+		return fmt.Errorf("retry.after=%d, want longer, exact or ignore", r.After)
+	case r.AfterOver > AfterDiscard:
+		return fmt.Errorf("retry.after.over=%d, want fail, clip or discard", r.AfterOver)
+	case !(r.AfterSpread >= 0 && r.AfterSpread <= 1):
+		return fmt.Errorf("retry.after.spread=%v, want 0 to 1", r.AfterSpread)
+	case r.AfterCap > 0 && p.Deadline > 0 && r.AfterCap >= p.Deadline:
+		return fmt.Errorf("retry.after.cap=%v is not below deadline=%v, which bounds every wait", r.AfterCap, p.Deadline)
+	}
 	for _, status := range p.Retry.On {
 		if status < 400 || status > 999 {
 			return fmt.Errorf("retry.on=%d, want a failure's status, 400 to 999", status)
@@ -112,6 +124,29 @@ func (p *Policy) validateHedge() error {
 		return fmt.Errorf("hedge.window=%v, want at most %v", h.Window, maxWindow)
 	case h.Max > 0 && p.Attempts == 1:
 		return fmt.Errorf("attempts=1 leaves none for hedge=%s", h.spec())
+	case h.Ceiling > 0 && h.Floor > h.Ceiling:
+		return fmt.Errorf("hedge.floor=%v is above hedge.ceiling=%v", h.Floor, h.Ceiling)
+	case h.Probability != 0 && !(h.Probability > 0 && h.Probability <= 1):
+		return fmt.Errorf("hedge.probability=%v, want more than 0 and at most 1", h.Probability)
+	case h.OffAbove < 0:
+		return fmt.Errorf("hedge.off-above=%d is negative, want 0 or more", h.OffAbove)
+	case h.OnError > OnErrorStop:
+		return fmt.Errorf("hedge.on-error=%d, want wait, next or stop", h.OnError)
+	case h.Win > WinAny:
+		return fmt.Errorf("hedge.win=%d, want ok or any", h.Win)
+	}
+	return nil
+}
+
+func (p *Policy) validatePicker() error {
+	e := &p.Eject
+	switch {
+	case p.Choices < 0 || p.Choices > maxChoices:
+		return fmt.Errorf("picker.choices=%d, want 1 to %d", p.Choices, maxChoices)
+	case e.Failures < 0 || e.Failures > math.MaxInt32:
+		return fmt.Errorf("eject=%d, want 1 or more failures", e.Failures)
+	case e.Max != 0 && !(e.Max > 0 && e.Max <= 1):
+		return fmt.Errorf("eject.max=%v, want more than 0 and at most 1", e.Max)
 	}
 	return nil
 }
@@ -143,6 +178,10 @@ func (p *Policy) validateTimes() error {
 	fixed := h.Max > 0 && h.Quantile == 0
 	if p.Deadline > 0 {
 		switch {
+		case p.Reserve >= p.Deadline:
+			return fmt.Errorf("reserve=%v is not below deadline=%v", p.Reserve, p.Deadline)
+		case p.MinStart > 0 && p.MinStart >= p.Deadline-p.Reserve && p.Reserve > 0:
+			return fmt.Errorf("reserve=%v and min-start=%v leave nothing of deadline=%v", p.Reserve, p.MinStart, p.Deadline)
 		case p.MinStart >= p.Deadline:
 			return fmt.Errorf("min-start=%v is not below deadline=%v", p.MinStart, p.Deadline)
 		case fixed && h.Delay >= p.Deadline:
@@ -153,8 +192,26 @@ func (p *Policy) validateTimes() error {
 			return fmt.Errorf("backoff=%v without jitter is not below deadline=%v", b.Base, p.Deadline)
 		}
 	}
-	if fixed && p.AttemptTimeout > 0 && h.Delay >= p.AttemptTimeout {
-		return fmt.Errorf("hedge=%v is not below attempt-timeout=%v, which ends the attempt that it would double", h.Delay, p.AttemptTimeout)
+	if t := p.Timeouts[PartAttempt]; fixed && !t.tracks() && t.After > 0 && h.Delay >= t.After {
+		return fmt.Errorf("hedge=%v is not below attempt-timeout=%v, which ends the attempt that it would double", h.Delay, t.After)
+	}
+	return p.validateTimeouts()
+}
+
+// validateTimeouts checks each timeout.
+func (p *Policy) validateTimeouts() error {
+	for i, t := range p.Timeouts {
+		key := Part(i).String() + "-timeout"
+		switch {
+		case t.After < 0:
+			return fmt.Errorf("%s=%v is negative, want 0 or more", key, t.After)
+		case t.Quantile != 0 && !t.tracks():
+			return fmt.Errorf("%s=%v, want a quantile between p0 and p100", key, t.Quantile)
+		case t.Pad < 0:
+			return fmt.Errorf("%s=%v+%v: the margin is negative, want 0 or more", key, t.Quantile, t.Pad)
+		case t.Pad > 0 && !t.tracks():
+			return fmt.Errorf("%s=%v+%v: only a quantile has a margin", key, t.After, t.Pad)
+		}
 	}
 	return nil
 }
@@ -201,6 +258,12 @@ func (p *Policy) BurnIn() time.Duration {
 	}
 	if p.Shared() && p.tracks() {
 		d = max(d, p.Hedge.window())
+	}
+	if p.Timeouts.track() {
+		d = max(d, defaultWindow)
+	}
+	if p.Picker == PickPeakEWMA {
+		d = max(d, ewmaDecay)
 	}
 	return d
 }

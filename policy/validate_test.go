@@ -16,7 +16,7 @@ func TestValidateAccepts(t *testing.T) {
 		{"the zero policy", Policy{}},
 		{"everything in use", full},
 		{"a tracked delay", Policy{Hedge: Hedge{Max: 1, Quantile: 0.95}, Budget: Budget{Deposit: 0.1}}},
-		{"an attempt timeout above the deadline, which then is the limit", Policy{Deadline: time.Second, AttemptTimeout: time.Minute}},
+		{"an attempt timeout above the deadline, which then is the limit", Policy{Deadline: time.Second, Timeouts: Timeouts{PartAttempt: {After: time.Minute}}}},
 		{"a hedge delay of 0", Policy{Deadline: time.Second, Hedge: Hedge{Max: MaxOpen - 1}}},
 		{"a delay that is not used beside a quantile", Policy{Deadline: time.Second, Hedge: Hedge{Max: 1, Delay: time.Hour, Quantile: 0.5}}},
 		{"a delay that is not used without hedges", Policy{Deadline: time.Second, Hedge: Hedge{Delay: time.Hour}}},
@@ -43,7 +43,7 @@ func TestValidateRefuses(t *testing.T) {
 	}{
 		{Policy{Deadline: -1}, "deadline=-1ns is negative, want 0 or more"},
 		{Policy{MinStart: -1}, "min-start=-1ns is negative"},
-		{Policy{AttemptTimeout: -time.Second}, "attempt-timeout=-1s is negative"},
+		{Policy{Timeouts: Timeouts{PartAttempt: {After: -time.Second}}}, "attempt-timeout=-1s is negative"},
 		{Policy{Backoff: Backoff{Base: -1}}, "backoff=-1ns is negative"},
 		{Policy{Backoff: Backoff{Cap: -1}}, "backoff cap=-1ns is negative"},
 		{hedge(Hedge{Delay: -1}), "hedge=-1ns is negative"},
@@ -52,8 +52,8 @@ func TestValidateRefuses(t *testing.T) {
 		{Policy{Retry: Retry{Max: -2}}, "retry=-2 is negative"},
 		{hedge(Hedge{Max: -2}), "hedge.max=-2 is negative"},
 		{hedge(Hedge{MinSamples: -2}), "hedge.min-samples=-2 is negative"},
-		{Policy{Cancel: 9}, "cancel=9, want close, drain or reset"},
-		{Policy{Picker: 9}, "picker=9, want random or round-robin"},
+		{Policy{Cancel: 9}, "cancel=9, want close, drain, reset or tied"},
+		{Policy{Picker: 9}, "picker=9, want random, round-robin, least, choices or peak-ewma"},
 		{Policy{Backoff: Backoff{Jitter: 9}}, "jitter=9, want full, none, equal, a share or a duration"},
 
 		{Policy{Retry: Retry{Max: math.MaxInt}}, "want at most 2147483647"},
@@ -84,7 +84,7 @@ func TestValidateRefuses(t *testing.T) {
 		{Policy{Deadline: time.Second, Hedge: Hedge{Max: 1, Delay: time.Second}}, "hedge=1s is not below deadline=1s"},
 		{Policy{Deadline: time.Second, MinStart: 500 * ms, Hedge: Hedge{Max: 1, Delay: 500 * ms}}, "hedge=500ms and min-start=500ms leave nothing of deadline=1s"},
 		{Policy{Deadline: time.Second, Retry: Retry{Max: 1}, Backoff: Backoff{Base: time.Second, Jitter: JitterNone}}, "backoff=1s without jitter is not below deadline=1s"},
-		{Policy{AttemptTimeout: 50 * ms, Hedge: Hedge{Max: 1, Delay: 50 * ms}}, "hedge=50ms is not below attempt-timeout=50ms"},
+		{Policy{Timeouts: Timeouts{PartAttempt: {After: 50 * ms}}, Hedge: Hedge{Max: 1, Delay: 50 * ms}}, "hedge=50ms is not below attempt-timeout=50ms"},
 	}
 	for _, tt := range tests {
 		err := tt.p.Validate()
@@ -177,7 +177,7 @@ func TestNames(t *testing.T) {
 	}
 	got = append(got, PickRandom.String(), PickRoundRobin.String(), JitterFull.String(), JitterNone.String())
 	want := "first retry hedge acquire dns connect tls write first_byte body ok retryable fatal unsent going ok failed expired " +
-		"none disposition idempotency attempts time budget connections samples close drain reset random round-robin full none"
+		"none disposition idempotency attempts time budget connections samples throttle breaker limit overload idle probability pushback committed close drain reset random round-robin full none"
 	if s := strings.Join(got, " "); s != want {
 		t.Errorf("names are\n%s, want\n%s", s, want)
 	}

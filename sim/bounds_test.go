@@ -171,7 +171,7 @@ func extreme(t testing.TB, seed uint64) Config {
 	dists := []string{"0s", "1ns", "1ms", "2562047h", "uniform(0s,2562047h)", "exponential(1ns)", "pareto(1ns,0.000001)", "lognormal(1s,1000000)",
 		"weibull(1ms,0.000001)", "normal(0s,2562047h)", "mixture(99%:1ms,1%:2562047h)", "exponential(876000h)"}
 	p := policy.Policy{
-		Deadline: span(), MinStart: span(), AttemptTimeout: span(), Attempts: pick(4),
+		Deadline: span(), MinStart: span(), Timeouts: policy.Timeouts{policy.PartAttempt: {After: span()}}, Attempts: pick(4),
 		Retry:   policy.Retry{Max: pick(40)},
 		Backoff: policy.Backoff{Base: span(), Jitter: policy.Jitter(pick(2)), Factor: []float64{0, 1, 1e300}[pick(3)]},
 		Hedge:   policy.Hedge{Max: pick(8), Delay: span()},

@@ -46,7 +46,7 @@ func arbitrary(t testing.TB, seed uint64) Config {
 	}
 	dists := []string{"0s", "3ms", "uniform(0s,20ms)", "exponential(5ms)", "pareto(1ms,0.8)", "mixture(90%:2ms,10%:200ms)"}
 	p := policy.Policy{
-		Deadline: 5 * span(), MinStart: span() / 4, AttemptTimeout: span(), Attempts: pick(4),
+		Deadline: 5 * span(), MinStart: span() / 4, Timeouts: policy.Timeouts{policy.PartAttempt: {After: span()}}, Attempts: pick(4),
 		Retry:   policy.Retry{Max: pick(4), Unsafe: pick(2) == 0},
 		Backoff: policy.Backoff{Base: span(), Jitter: policy.Jitter(pick(2))},
 		Hedge:   policy.Hedge{Max: pick(4), Delay: span()},

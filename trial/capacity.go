@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"latencylab/policy"
 	"latencylab/service"
 	"latencylab/sim"
 	"latencylab/units"
@@ -27,7 +28,7 @@ func (p *Plan) overload(i int, res *sim.Result) string {
 		return "" // a copy that is stopped may cost less than a request served
 	}
 	so := "response time grows as long as the run is"
-	if pol.Deadline > 0 || pol.AttemptTimeout > 0 {
+	if pol.Deadline > 0 || pol.Timeouts != (policy.Timeouts{}) {
 		so = "attempts end by a timeout"
 	}
 	one, replica, alike := p.load()

@@ -30,13 +30,24 @@ const (
 //
 //	deadline=D          bounds the call from its intended instant
 //	min-start=D         least time left before the deadline to start an attempt
-//	attempt-timeout=D   bounds each attempt from its send
+//	reserve=D           kept back of the deadline for the caller's own work
+//	PART-timeout=D|pNN[.N][+D]
+//	                    bounds a part of each attempt: attempt, acquire, dns,
+//	                    connect, tls, write, headers, read or idle; a percentile
+//	                    follows the part's own durations
 //	attempts=N          caps all sends of a call; without retry and hedge it
 //	                    also means retry=N-1
 //	retry=N             up to N retries
 //	retry.on=A+B        the statuses that are retried, instead of
 //	                    408+429+502+503+504
 //	retry.unsafe        retries and hedges requests that are not idempotent, too
+//	retry.after=longer|exact|ignore
+//	                    what a server's wait does to the retry's own
+//	retry.after.cap=D   longest wait that a server may ask for
+//	retry.after.over=fail|clip|discard
+//	                    what becomes of a longer one; fail if not given
+//	retry.after.spread=SHARE
+//	                    waits up to so much longer than asked for
 //	backoff=D[..CAP]    wait before the first retry, and its bound
 //	backoff=D+D+D       a table of waits, of which the last repeats
 //	backoff.kind=WORD   exponential if not given, constant, linear, or
@@ -53,8 +64,23 @@ const (
 //	hedge.min-samples=N samples below which nothing is hedged; 100 if not given
 //	budget=SHARE        tokens that each call adds for retries and hedges
 //	budget.capacity=N   most tokens held, and held at the start; 100 if not given
-//	cancel=close|drain|reset
-//	picker=random|round-robin
+//	hedge.floor=D, hedge.ceiling=D
+//	                    bound a delay that follows a percentile
+//	hedge.probability=SHARE
+//	                    sends each hedge only with that probability
+//	hedge.idle          hedges only on a replica without open attempts
+//	hedge.off-above=N   no hedges while more attempts are open
+//	hedge.on-error=wait|next|stop
+//	                    what a failed attempt does to the others
+//	hedge.win=ok|any    which answer ends the call
+//	hedge.win-at=body|headers
+//	                    when the others are cancelled
+//	cancel=close|drain|reset|tied
+//	picker=random|round-robin|least|choices|peak-ewma
+//	picker.choices=N    replicas drawn by the last two; 2 if not given
+//	eject=N             leaves out a replica after N failures in a row
+//	eject.for=D, eject.max=SHARE
+//	                    for how long, and at most how many; 30s and 10% if not given
 //
 // Without NAME the name is made from the first entry: hedge=p95 is called
 // hedge-p95. Errors quote s and say what was found and what was wanted;
@@ -170,12 +196,15 @@ func unknownKey(key, in string, known []string) error {
 // wanted is the error that value is not what the key wants.
 func wanted(value, want string) error { return fmt.Errorf("%q, want %s", clip(value), want) }
 
+// need says that a key says nothing unless what it needs is met.
+type need struct {
+	key, needs string
+	met        bool
+}
+
 // checkGiven refuses keys that would say nothing without another one.
 func checkGiven(p *policy.Policy, given map[string]bool) error {
-	for _, n := range []struct {
-		key, needs string
-		met        bool
-	}{
+	for _, n := range append([]need{
 		{"retry.on", "retry or attempts", p.Retry.Max > 0},
 		{"retry.unsafe", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"backoff", "retry or attempts", p.Retry.Max > 0},
@@ -189,7 +218,7 @@ func checkGiven(p *policy.Policy, given map[string]bool) error {
 		{"budget", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"budget.capacity", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"min-start", "deadline", p.Deadline > 0},
-	} {
+	}, moreNeeds(p)...) {
 		if given[n.key] && !n.met {
 			return fmt.Errorf("%s needs %s", n.key, n.needs)
 		}
@@ -271,6 +300,7 @@ func FormatPolicy(p policy.Policy) string {
 			f.duration("hedge.window", p.Hedge.Window)
 			f.count("hedge.min-samples", p.Hedge.MinSamples)
 		}
+		f.hedgeMore(&p.Hedge)
 	}
 	if p.Retry.Max > 0 || p.Attempts > 1 && p.Hedge.Max == 0 {
 		f.add("retry", units.FormatCount(uint64(max(p.Retry.Max, 0))))
@@ -283,6 +313,9 @@ func FormatPolicy(p policy.Policy) string {
 	}
 	f.count("attempts", p.Attempts)
 	f.backoff(&p)
+	if p.Retry.Max > 0 {
+		f.retryAfter(&p.Retry)
+	}
 	if p.Retry.Max > 0 || p.Hedge.Max > 0 {
 		if p.Budget.Deposit > 0 {
 			f.add("budget", units.FormatShare(p.Budget.Deposit))
@@ -291,17 +324,16 @@ func FormatPolicy(p policy.Policy) string {
 			f.add("budget.capacity", formatNumber(p.Budget.Capacity))
 		}
 	}
-	f.duration("attempt-timeout", p.AttemptTimeout)
+	f.timeouts(&p)
 	f.duration("deadline", p.Deadline)
 	if p.Deadline > 0 {
+		f.duration("reserve", p.Reserve)
 		f.duration("min-start", p.MinStart)
 	}
 	if p.Cancel != policy.CancelClose {
 		f.add("cancel", wordOf(cancelWords, int(p.Cancel)))
 	}
-	if p.Picker != policy.PickRandom {
-		f.add("picker", wordOf(pickerWords, int(p.Picker)))
-	}
+	f.replicas(&p)
 	if f.Len() == 0 {
 		return "plain"
 	}

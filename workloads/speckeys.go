@@ -3,6 +3,7 @@ package workloads
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +18,9 @@ var (
 	kindWords   = []string{policy.BackoffExponential: "exponential", policy.BackoffConstant: "constant",
 		policy.BackoffLinear: "linear", policy.BackoffDecorrelated: "decorrelated"}
 	whenWords   = []string{"after-cap", "before-cap"}
-	cancelWords = []string{policy.CancelClose: "close", policy.CancelDrain: "drain", policy.CancelReset: "reset"}
-	pickerWords = []string{policy.PickRandom: "random", policy.PickRoundRobin: "round-robin"}
+	cancelWords = []string{policy.CancelClose: "close", policy.CancelDrain: "drain", policy.CancelReset: "reset", policy.CancelTied: "tied"}
+	pickerWords = []string{policy.PickRandom: "random", policy.PickRoundRobin: "round-robin", policy.PickLeast: "least",
+		policy.PickChoices: "choices", policy.PickPeakEWMA: "peak-ewma"}
 )
 
 // specKey is one key of a SPEC.
@@ -29,8 +31,11 @@ type specKey struct {
 	set  func(p *policy.Policy, value string) error
 }
 
-// specKeys lists the keys in the order of the documentation.
-var specKeys = []specKey{
+// specKeys lists all keys.
+var specKeys = slices.Concat(firstKeys, timeoutKeys(), moreKeys)
+
+// firstKeys lists the keys of the documentation's first table, in its order.
+var firstKeys = []specKey{
 	{"plain", "", "plain", func(p *policy.Policy, v string) error {
 		if v != "plain" && v != "true" {
 			return wanted(v, "nothing")
@@ -39,7 +44,6 @@ var specKeys = []specKey{
 	}},
 	{"deadline", "D", "", func(p *policy.Policy, v string) error { return setSpan(&p.Deadline, v) }},
 	{"min-start", "D", "", func(p *policy.Policy, v string) error { return setSpan(&p.MinStart, v) }},
-	{"attempt-timeout", "D", "", func(p *policy.Policy, v string) error { return setSpan(&p.AttemptTimeout, v) }},
 	{"attempts", "N", "", func(p *policy.Policy, v string) error { return setCount(&p.Attempts, v, 1) }},
 	{"retry", "N", "", func(p *policy.Policy, v string) error { return setCount(&p.Retry.Max, v, 0) }},
 	{"retry.on", "STATUS+STATUS", "", setRetryOn},
@@ -65,12 +69,8 @@ var specKeys = []specKey{
 		return err
 	}},
 	{"budget.capacity", "N", "", func(p *policy.Policy, v string) error { return setNumber(&p.Budget.Capacity, v, 1) }},
-	{"cancel", "close|drain|reset", "", func(p *policy.Policy, v string) error {
-		return setWord(&p.Cancel, v, []policy.Cancel{policy.CancelClose, policy.CancelDrain, policy.CancelReset}, cancelWords)
-	}},
-	{"picker", "random|round-robin", "", func(p *policy.Policy, v string) error {
-		return setWord(&p.Picker, v, []policy.Picker{policy.PickRandom, policy.PickRoundRobin}, pickerWords)
-	}},
+	{"cancel", "close|drain|reset|tied", "", enumerate(cancelWords, func(p *policy.Policy) *policy.Cancel { return &p.Cancel })},
+	{"picker", "random|round-robin|least|choices|peak-ewma", "", enumerate(pickerWords, func(p *policy.Policy) *policy.Picker { return &p.Picker })},
 }
 
 var specKeyNames = func() []string {
