@@ -1,35 +1,66 @@
-// Package lab holds the built-in experiments: each is a workload, a table and
-// the claims that the table must bear out.
+// Package lab holds the built-in experiments: each is a workload or other
+// inputs, a table beside the figures that it is held against, and the claims
+// that the table must bear out.
 //
-// A lab runs in virtual time through package trial and depends on its seed
-// alone. The package prints only what Result.WriteText and WriteJSON are asked
-// for, and never exits.
+// A lab runs in virtual time and depends on its options alone: the simulator
+// drives it where there is a server, and where there is none the lab drives
+// package policy itself. Rows are computed on all cores. The package prints
+// only what Result.WriteText and WriteJSON are asked for, and never exits.
 package lab
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strconv"
-	"strings"
+	"slices"
 
-	"latencylab/results"
 	"latencylab/workloads"
 )
-
-// Schema names the format of a lab's JSON.
-const Schema = "latencylab.lab/1"
 
 // Options are what a lab may be run with.
 type Options struct {
 	// Seed keys every draw.
 	Seed uint64
+	// Runs is the number of times that the lab is run, each with seeds of its
+	// own, from Seed on. 0 means 1.
+	Runs int
 	// Requests is the number of calls of each row. 0 means as many as the claims
 	// are made for; with few, claims about rare calls may fail.
 	Requests uint64
+	// PRNG is where random numbers come from: "" or Keyed for our own, SeedJS for
+	// those of the published figures.
+	PRNG string
+	// Discipline is the order in which an overloaded server serves; "" is the
+	// lab's own.
+	Discipline string
 	// Interrupt, when closed, ends the lab without a result. nil never does.
 	Interrupt <-chan struct{}
+}
+
+// Values of Options.PRNG.
+const (
+	Keyed  = "keyed"
+	SeedJS = "seed-js"
+)
+
+// chosen lists the choices that are not the default, as key and word.
+func (o *Options) chosen() (out [][2]string) {
+	if o.PRNG != "" && o.PRNG != Keyed {
+		out = append(out, [2]string{"prng", o.PRNG})
+	}
+	if o.Discipline != "" {
+		out = append(out, [2]string{"discipline", o.Discipline})
+	}
+	return out
+}
+
+// interrupted reports whether the lab is to end. Any goroutine may ask.
+func (o *Options) interrupted() bool {
+	select {
+	case <-o.Interrupt:
+		return true
+	default:
+		return false
+	}
 }
 
 // ErrInterrupted says that a lab was ended before its table was complete.
@@ -40,13 +71,32 @@ type Lab struct {
 	Name string
 	// About is one sentence for the list.
 	About string
+	takes takes
+	// seeds is how many seeds one run uses: Options.Seed and the next ones. 0
+	// means 1.
+	seeds int
 	run   func(Options) (*Result, error)
+	// export returns the workloads of which the lab is made. nil: it is made of
+	// none, for the reason in noExport.
+	export   func(Options) ([]*workloads.Workload, error)
+	noExport string
 }
 
-var labs = []Lab{hedgeLab}
+// takes says which options, beside Seed and Runs, a lab takes.
+type takes struct {
+	requests    bool
+	prng        bool
+	seedJS      uint64 // the seed of the published figures
+	disciplines []string
+}
+
+// labs is the list, from what needs no server to what takes longest.
+var labs = []Lab{
+	retryRulesLab, jitterLab, layersLab, fanOutLab, hedgeLab,
+}
 
 // All returns the labs in the order of the list.
-func All() []Lab { return append([]Lab(nil), labs...) }
+func All() []Lab { return slices.Clone(labs) }
 
 // Find returns the lab of that name. An error proposes the nearest name.
 func Find(name string) (Lab, error) {
@@ -60,146 +110,81 @@ func Find(name string) (Lab, error) {
 	return Lab{}, fmt.Errorf("no lab %q, nearest is %q", name, workloads.Nearest(name, names))
 }
 
+// DefaultSeed is the seed for those who name none: 1, or with the published
+// generator the published one.
+func (l *Lab) DefaultSeed(o Options) uint64 {
+	if o.PRNG == SeedJS && l.takes.seedJS != 0 {
+		return l.takes.seedJS
+	}
+	return 1
+}
+
+// Check returns an error for the first option that the lab does not take.
+func (l *Lab) Check(o Options) error {
+	switch {
+	case o.Requests > 0 && !l.takes.requests:
+		return fmt.Errorf("lab %s takes no --requests: its size is part of it", l.Name)
+	case o.PRNG != "" && o.PRNG != Keyed && !l.takes.prng:
+		return fmt.Errorf("lab %s takes no --prng: hedge and jitter do", l.Name)
+	case o.Discipline != "" && !slices.Contains(l.takes.disciplines, o.Discipline):
+		if l.takes.disciplines == nil {
+			return fmt.Errorf("lab %s takes no --discipline: retry-storm does", l.Name)
+		}
+		return fmt.Errorf("lab %s has no discipline %q, nearest is %q", l.Name, o.Discipline, workloads.Nearest(o.Discipline, l.takes.disciplines))
+	}
+	return nil
+}
+
 // Run carries the lab out. An error means that there is no table; a claim that
 // does not hold is part of the Result.
 func (l *Lab) Run(o Options) (*Result, error) {
-	r, err := l.run(o)
-	if err != nil {
-		return nil, fmt.Errorf("lab %s: %w", l.Name, err)
+	if err := l.Check(o); err != nil {
+		return nil, err
 	}
-	r.Schema, r.Name, r.About, r.Seed = Schema, l.Name, l.About, o.Seed
+	var runs []*Result
+	for i := range max(o.Runs, 1) {
+		one := o
+		one.Seed += uint64(i * max(l.seeds, 1))
+		r, err := l.run(one)
+		if err != nil {
+			return nil, fmt.Errorf("lab %s: %w", l.Name, err)
+		}
+		if o.interrupted() {
+			return nil, fmt.Errorf("lab %s: %w", l.Name, ErrInterrupted)
+		}
+		runs = append(runs, r)
+	}
+	r := merge(runs)
+	r.Schema, r.Name, r.About, r.Options = Schema, l.Name, l.About, o
 	return r, nil
 }
 
-// Result is what a lab found.
-type Result struct {
-	Schema  string
-	Version string // of the program; the caller's to set
-	Name    string
-	About   string
-	Seed    uint64
-	// Columns are the keys of the rows' figures, in order.
-	Columns []string
-	Rows    []Row
-	// Reference are rows that the lab is held against, each with its source.
-	Reference []Row
-	Holds     []Claim
+// File is a workload file of a lab.
+type File struct {
+	Name string // without a directory
+	Data []byte
 }
 
-// Row is one line of a table.
-type Row struct {
-	Row    string // what the figures are about
-	Source string // of a reference row
-	// Figures stand in the order of Result.Columns.
-	Figures []results.Figure
-}
-
-// Claim is a statement that the table must bear out.
-type Claim struct {
-	Claim string `json:"claim"`
-	OK    bool   `json:"ok"`
-	Found string `json:"found"` // what was found
-}
-
-// OK says whether every claim holds.
-func (r *Result) OK() bool {
-	for _, c := range r.Holds {
-		if !c.OK {
-			return false
-		}
+// Export returns the workloads of the lab as files for loadgen sim. The error
+// of a lab that is made of none says why.
+func (l *Lab) Export(o Options) ([]File, error) {
+	if err := l.Check(o); err != nil {
+		return nil, err
 	}
-	return true
-}
-
-// within claims that figure lies in [low, high]; what names it, with its unit.
-func within(what string, f results.Figure, low, high float64) Claim {
-	c := Claim{Claim: fmt.Sprintf("%s from %s to %s", what, number(low), number(high))}
-	c.OK = f.Present && low <= f.Value && f.Value <= high
-	c.Found = cell(f)
-	return c
-}
-
-func number(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
-
-func cell(f results.Figure) string {
-	if !f.Present {
-		return "n/a"
+	if l.export == nil {
+		return nil, fmt.Errorf("lab %s has no workload: %s", l.Name, l.noExport)
 	}
-	return number(f.Value)
-}
-
-// WriteJSON writes the result in the format latencylab.lab/1. An absent figure
-// is null beside its reason.
-func (r *Result) WriteJSON(w io.Writer) error {
-	out := struct {
-		Schema    string           `json:"schema"`
-		Version   string           `json:"version"`
-		Name      string           `json:"name"`
-		About     string           `json:"about"`
-		Seed      uint64           `json:"seed"`
-		Rows      []map[string]any `json:"rows"`
-		Reference []map[string]any `json:"reference"`
-		Holds     []Claim          `json:"holds"`
-	}{r.Schema, r.Version, r.Name, r.About, r.Seed, r.objects(r.Rows), r.objects(r.Reference), r.Holds}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(out)
-}
-
-func (r *Result) objects(rows []Row) []map[string]any {
-	out := []map[string]any{}
-	for _, row := range rows {
-		o := map[string]any{"row": row.Row}
-		if row.Source != "" {
-			o["source"] = row.Source
-		}
-		for i, key := range r.Columns {
-			f := row.Figures[i]
-			o[key] = nil
-			if f.Present {
-				o[key] = f.Value
-			} else {
-				o[key+"_reason"] = f.Reason
-			}
-		}
-		out = append(out, o)
+	ws, err := l.export(o)
+	if err != nil {
+		return nil, fmt.Errorf("lab %s: %w", l.Name, err)
 	}
-	return out
-}
-
-// WriteText prints table, references and claims for a person.
-func (r *Result) WriteText(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s (virtual time, seed %d)\n\n", r.Name, r.About, r.Seed)
-	line := func(name string, cells []string, source string) {
-		fmt.Fprintf(&b, "%-28s", name)
-		for _, c := range cells {
-			fmt.Fprintf(&b, " %12s", c)
+	var out []File
+	for _, w := range ws {
+		data, err := w.Marshal()
+		if err != nil {
+			return nil, fmt.Errorf("lab %s: %w", l.Name, err)
 		}
-		if source != "" {
-			fmt.Fprintf(&b, "   %s", source)
-		}
-		b.WriteByte('\n')
+		out = append(out, File{w.Name + ".yaml", data})
 	}
-	line("", r.Columns, "")
-	for _, rows := range [][]Row{r.Rows, r.Reference} {
-		for _, row := range rows {
-			var cells []string
-			for _, f := range row.Figures {
-				cells = append(cells, cell(f))
-			}
-			line(row.Row, cells, row.Source)
-		}
-	}
-	b.WriteString("\nclaims:\n")
-	for _, c := range r.Holds {
-		word := "holds "
-		if !c.OK {
-			word = "FAILS "
-		}
-		fmt.Fprintf(&b, "  %s %s: found %s\n", word, c.Claim, c.Found)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return out, nil
 }
