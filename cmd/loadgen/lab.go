@@ -18,15 +18,14 @@ Runs a built-in experiment in virtual time, prints its table beside what it is
 held against, and says which claims it bears out. Without NAME: the list.
 Exit code 4 when a claim does not hold.
 
-      --seed N          keys every draw (1; with --prng seed-js the published one)
-      --runs N          run it N times, each with seeds of its own from --seed on,
-                        and show how the figures spread
+      --seed N          keys every draw (1; with --prng seed-js the published)
+      --runs N          run it N times, each with seeds of its own from --seed
+                        on, and show how the figures spread
   -n, --requests N      calls of each row (as many as the claims are made for)
-      --prng WORD       keyed (default), or seed-js: the published generator, for
-                        the published figures of hedge and jitter
+      --prng WORD       keyed (default), or seed-js: the generator behind the
+                        published figures of hedge and jitter
       --discipline WORD proportional, fifo, lifo or new-first, for retry-storm
-      --export DIR      write the lab's workloads into DIR, for loadgen sim, and
-                        run nothing
+      --export DIR      write the lab's workloads into DIR and run nothing
       --format FORMAT   text (default) or json
   -o, --output FILE     write to FILE, as JSON unless --format says otherwise
 

@@ -339,7 +339,7 @@ func TestHelpFitsAScreenAndNamesEveryFlag(t *testing.T) {
 		{"run", runHelp, flagNames(runSet)},
 		{"sim", simHelp, flagNames(simSet)},
 		{"report", reportHelp, []string{"format", "policy", "of", "output"}},
-		{"lab", labHelp, []string{"seed", "requests", "format", "output"}},
+		{"lab", labHelp, []string{"seed", "runs", "requests", "prng", "discipline", "export", "format", "output"}},
 	} {
 		lines := strings.Split(strings.TrimSuffix(c.help, "\n"), "\n")
 		if len(lines) > 40 {
