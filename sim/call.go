@@ -24,6 +24,7 @@ type call struct {
 	order uint64
 	slots [policy.MaxOpen]uint32 // attempt in each slot; 0: none
 	next  uint32                 // in the free list
+	from  uint32                 // the user, in a closed loop
 	book  uint8
 	open  bool
 }
@@ -48,8 +49,8 @@ type attempt struct {
 	wanted  bool
 }
 
-// start begins the call of an arrival.
-func (w *world) start(id uint64, at clock.Time, burn bool) {
+// start begins the call of an arrival, or of a user.
+func (w *world) start(id uint64, user uint32, at clock.Time, burn bool) {
 	w.count++
 	i := w.freeCall
 	if i != 0 {
@@ -68,11 +69,15 @@ func (w *world) start(id uint64, at clock.Time, burn bool) {
 		own, burn = l, burn || skip
 	}
 	c := &w.calls[i]
-	c.id, c.intended, c.due, c.open, c.book = id, at, clock.Never, true, book(own, burn)
+	c.id, c.from, c.intended, c.due, c.open, c.book = id, user, at, clock.Never, true, book(own, burn)
 	w.live++
 	w.book[c.book].Calls.Scheduled++
 	r := policy.Request{ID: id, Intended: at, Idempotent: w.cfg.Idempotent}
-	w.apply(i, c.k.Start(w.lanes[own].client(id), r, at))
+	key := id
+	if len(w.users) > 0 {
+		key = uint64(user)
+	}
+	w.apply(i, c.k.Start(w.lanes[own].client(key), r, at))
 }
 
 // apply does what an Action says, and what follows from doing it.
@@ -347,6 +352,9 @@ func (w *world) drop(i uint32, c *call, o policy.Outcome, response time.Duration
 	c.open = false
 	c.next, w.freeCall = w.freeCall, i
 	w.live--
+	if len(w.users) > 0 {
+		w.think(c.from)
+	}
 }
 
 // giveUp ends all calls that are open, in the order of their records.

@@ -19,17 +19,20 @@ const (
 	timer               // a call's timer
 	request             // an attempt reaches its server
 	leave               // a server hears that its caller has left
+	begin               // a user begins a call
 )
 
 // class ranks events of the same instant: answers come before timers, so that
 // no timer acts while the answer is there; what reaches a server comes after
-// what leaves it. Arrivals of calls are not in the heap and come last.
+// what leaves it. Arrivals of calls come last: those of a schedule are not in the
+// heap, those of users are.
 type class uint64
 
 const (
 	answers class = iota
 	timers
 	inbound
+	arrivals
 )
 
 const classShift = 62

@@ -37,9 +37,16 @@ type Config struct {
 	Service *service.Spec
 	// TargetSeed keys the draws of the service, Seed those of the policy.
 	TargetSeed, Seed uint64
-	Arrivals         workloads.Arrivals
-	// Clients share the calls of a lane: call i belongs to client i mod Clients. 0
-	// means 1.
+	// Arrivals are those of an open loop.
+	Arrivals workloads.Arrivals
+	// Users, if set, make a closed loop in place of Arrivals: each begins a call
+	// when its last one has ended and it has thought for what Think draws, the
+	// first in a block when it has thought from the block's begin. A call is
+	// intended when it begins. There is one policy only.
+	Users int
+	Think service.Dist
+	// Clients share the calls of a lane: call i, or the calls of user i, belong to
+	// client i mod Clients. 0 means 1.
 	Clients int
 	// Idempotent says that the request may be sent more than once.
 	Idempotent bool
@@ -112,8 +119,9 @@ type Result struct {
 	// the state of the last block.
 	Lanes  []Record
 	Blocks []Block
-	// Arrivals is the number of calls scheduled, burn-in included, and
-	// ArrivalsDigest identifies their gaps (workloads.Schedule).
+	// Arrivals is the number of calls scheduled, or begun by users, burn-in
+	// included, and ArrivalsDigest identifies their gaps (workloads.Schedule); 0 in
+	// a closed loop.
 	Arrivals, ArrivalsDigest uint64
 	// DrawsDigest identifies what the service drew for first attempts: the sum
 	// of draw.Mix(call, 1, drawn), drawn being 0 for a request that was shed.
@@ -151,8 +159,6 @@ func (c *Config) check() error {
 		return fmt.Errorf("service: %w", err)
 	}
 	switch {
-	case c.Arrivals.Rate() == 0:
-		return errors.New("no rate of arrivals")
 	case len(c.Blocks) == 0:
 		return errors.New("no block to simulate")
 	case c.Clients < 0:
@@ -167,6 +173,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("interval = %v, want 0 or more", c.Interval)
 	case c.Sample < 0:
 		return fmt.Errorf("sample = %v, want 0 or more", c.Sample)
+	}
+	if err := c.checkUsers(); err != nil {
+		return err
 	}
 	for i, b := range c.Blocks {
 		if b.Burn < 0 || b.Data < 0 {
@@ -221,7 +230,7 @@ func Run(cfg Config) (*Result, error) {
 			break
 		}
 	}
-	r.Arrivals, r.ArrivalsDigest = w.schedule.Count()-w.unbegun, w.schedule.Digest()-w.unbegunDigest
+	r.Arrivals, r.ArrivalsDigest = w.schedule.Count()-w.unbegun+w.userCalls, w.schedule.Digest()-w.unbegunDigest
 	r.DrawsDigest, r.ResultDigest = w.draws, w.results
 	r.Events, r.Stopped, r.Overflow = w.count, w.stopped, w.overflow
 	return r, nil

@@ -29,6 +29,7 @@ const (
 type world struct {
 	cfg      *Config
 	schedule *workloads.Schedule
+	users    []user // of a closed loop
 	lanes    []lane
 	split    splitter
 	servers  []*service.Server
@@ -44,16 +45,26 @@ type world struct {
 	book []*ledger.Ledger // two of each lane
 
 	// Of the block under way.
+	block                    workloads.Block
 	base, dataStart, dataEnd clock.Time
 	limit                    clock.Time // calls still open then are given up
-	counted                  uint64     // data calls of the schedule
+	counted                  uint64     // data calls, those that a split skips too
+
+	// Of a closed loop: users that think, whether they begin no more, calls begun,
+	// and how many of them at one instant, that instant.
+	thinking  int
+	dispersed bool
+	userCalls uint64
+	herd      int
+	herdAt    clock.Time
 
 	draws, results uint64
 	count          uint64 // events
 	unasked        int    // turns since Config.Stop was asked
 	stopped        bool
-	room           int  // calls and attempts that may be open
-	full           bool // there was no room, so the run has stopped
+	room           int   // calls and attempts that may be open
+	full           bool  // there was no room, so the run has stopped
+	err            error // why the run cannot go on
 	overflow       *Overflow
 	// Of the arrival that was next when the run stopped: it was not begun.
 	unbegun       uint64 // 1 if there is one
@@ -78,6 +89,7 @@ func newWorld(cfg *Config) *world {
 		nextLook: clock.Never,
 		room:     cmp.Or(cfg.Open, MaxOpen),
 	}
+	w.users = make([]user, cfg.Users)
 	n := cfg.Service.Servers()
 	for i := range cfg.Lanes {
 		w.addLane(&cfg.Lanes[i], n)
@@ -117,9 +129,13 @@ func (w *world) run(b workloads.Block) (Block, error) {
 	if w.dataEnd == clock.Never {
 		return Block{}, errClock
 	}
-	id, at, burn, more := w.schedule.Next()
-	if !more {
-		w.noMore(b)
+	var id uint64
+	var at clock.Time
+	var burn, more bool
+	if len(w.users) > 0 {
+		w.gather()
+	} else if id, at, burn, more = w.schedule.Next(); !more {
+		w.noMore()
 	}
 	for !w.stopping() {
 		t := clock.Never
@@ -128,13 +144,13 @@ func (w *world) run(b workloads.Block) (Block, error) {
 		}
 		if more && at < t {
 			w.advance(at)
-			w.start(id, at, burn)
+			w.start(id, 0, at, burn)
 			if id, at, burn, more = w.schedule.Next(); !more {
-				w.noMore(b)
+				w.noMore()
 			}
 			continue
 		}
-		if !more && w.live == 0 {
+		if !more && w.live == 0 && w.thinking == 0 {
 			break
 		}
 		if t == clock.Never || t > w.limit {
@@ -147,6 +163,12 @@ func (w *world) run(b workloads.Block) (Block, error) {
 		w.unbegun, w.unbegunDigest = 1, draw.Mix(id, uint64(w.cfg.Arrivals.Gap(id)), 0)
 		w.dataEnd = w.now
 	}
+	if w.stopped && len(w.users) > 0 && b.Calls > 0 && !w.dispersed {
+		w.dataEnd = w.now
+	}
+	if w.err != nil {
+		return Block{}, w.err
+	}
 	if !w.stopped && w.counted < b.Calls {
 		return Block{}, errClock
 	}
@@ -155,7 +177,7 @@ func (w *world) run(b workloads.Block) (Block, error) {
 
 // begin sets up the block.
 func (w *world) begin(b workloads.Block) {
-	w.base, w.limit = w.now, clock.Never
+	w.block, w.base, w.limit = b, w.now, clock.Never
 	w.dataStart = w.base.Add(b.Burn)
 	w.dataEnd = w.dataStart.Add(b.Data)
 	for i := range w.lanes {
@@ -171,9 +193,10 @@ func (w *world) begin(b workloads.Block) {
 	w.lookFrom(w.base)
 }
 
-// noMore notes that the block has no further arrival.
-func (w *world) noMore(b workloads.Block) {
-	if b.Calls > 0 {
+// noMore notes that the block has no further arrival, or no user that begins one
+// after the data.
+func (w *world) noMore() {
+	if w.block.Calls > 0 {
 		w.dataEnd = max(w.now, w.dataStart)
 	}
 	if w.cfg.Horizon > 0 {
@@ -226,7 +249,9 @@ func (w *world) finish() Block {
 	w.giveUp()
 	w.cut(w.now)
 	for _, b := range w.book {
-		b.Lag.RecordN(0, b.Calls.Scheduled)
+		if len(w.users) == 0 { // in a closed loop there is no schedule to lag behind
+			b.Lag.RecordN(0, b.Calls.Scheduled)
+		}
 		b.PoolWait.RecordN(0, b.Attempts.First+b.Attempts.Retries)
 	}
 	blk := Block{Start: w.base, DataStart: w.dataStart, DataEnd: w.dataEnd, End: w.now}
@@ -295,6 +320,8 @@ func (w *world) step() {
 		w.arrive(e.index)
 	case leave:
 		w.left(e.index)
+	case begin:
+		w.ready(e.index)
 	}
 	if w.events.crowded() {
 		w.events.sweep(w.current)
@@ -308,6 +335,8 @@ func (w *world) current(e *event) bool {
 		return w.calls[e.index].order == e.order
 	case leave:
 		return w.attempts[e.index].leave == e.order
+	case begin:
+		return w.users[e.index].order == e.order
 	}
 	return w.attempts[e.index].order == e.order
 }
