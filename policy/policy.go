@@ -31,6 +31,7 @@ type Policy struct {
 	Backoff Backoff
 	Hedge   Hedge
 	Budget  Budget
+	Breaker Breaker
 
 	// Cancel is what the driver does to an attempt whose answer is no longer wanted.
 	Cancel Cancel
@@ -186,6 +187,9 @@ type Hedge struct {
 	// for the others to be cancelled.
 	Win       Win
 	WinAtHead bool
+	// Budget is one that hedges pay from beside Policy.Budget, and retries do
+	// not (Finagle's BackupRequestFilter). The zero Budget does not limit.
+	Budget Budget
 }
 
 // OnError is what the failure of one attempt does while hedges are left or open.
@@ -210,16 +214,6 @@ const (
 	// WinAny is the first complete answer, whatever its status (hedgedhttp).
 	WinAny
 )
-
-// Budget is one token bucket that retries and hedges both pay from.
-type Budget struct {
-	// Deposit is what each call adds, in tokens: 0.1 is a budget of 10 %.
-	// A Budget with Deposit 0 and Capacity 0 does not limit.
-	Deposit float64
-	// Capacity bounds the tokens held. 0 means 100 when Deposit is set. The
-	// bucket starts full.
-	Capacity float64
-}
 
 // Cancel is what a driver does with an attempt whose answer is not wanted.
 type Cancel uint8
