@@ -52,8 +52,11 @@ type completion struct {
 	at        clock.Time // that instant, or the one at which the reads were over
 	err       error
 	fault     ledger.Class
+	call      *call  // of a head: whose attempt it answers
+	number    uint32 // of that attempt
 	stamped   bool
 	coalesced bool
+	head      bool // the head of an answer, whose end is to come
 }
 
 // start begins a call.
@@ -90,11 +93,18 @@ func (l *loop) apply(c *call, a policy.Action, done clock.Time) {
 		}
 		for m := a.Cancel; m != 0; m &= m - 1 {
 			s := uint8(bits.TrailingZeros8(m))
-			l.cancel(c, s, a.TimedOut&(1<<s) != 0, a.Finish == policy.Expired, done)
+			class := ledger.ClassNone
+			if a.TimedOut&(1<<s) != 0 {
+				class = timeoutClass(&a)
+			}
+			l.cancel(c, s, class, done)
 		}
 		unsent := false
 		if a.Attempt != 0 {
 			unsent = !l.launch(c, &a)
+			if l.ln.phased && !unsent {
+				a.Timer = l.launched(c, a.Slot)
+			}
 		}
 		if a.Finish != policy.Going {
 			l.finish(c, a.Finish, done)
@@ -114,6 +124,30 @@ func (l *loop) apply(c *call, a policy.Action, done clock.Time) {
 		// What the step itself made due, such as a hedge without delay, is done at once.
 		a = c.k.Advance(l.policyTime(l.now))
 	}
+}
+
+// timeoutClass is the class of what the Action says has timed out.
+func timeoutClass(a *policy.Action) ledger.Class {
+	if a.Finish == policy.Expired {
+		return ledger.ClassDeadline
+	}
+	return ledger.TimeoutClass(a.Part)
+}
+
+// launched tells a policy that bounds phases where the attempt of a slot stands
+// after its launch, and returns when to call it again.
+func (l *loop) launched(c *call, slot uint8) clock.Time {
+	a := &c.slots[slot]
+	p := policy.PhaseFirstByte
+	switch {
+	case a.state == slotSent && a.conn.out != nil:
+		p = policy.PhaseWrite
+	case a.state == slotWaiting && l.ln.pools[a.target].dialing > 0:
+		p = policy.PhaseConnect
+	case a.state == slotWaiting:
+		p = policy.PhaseAcquire
+	}
+	return c.k.Progress(slot, p, l.policyTime(l.now)).Timer
 }
 
 // progress tells the policy how far the attempt on a connection has come.
@@ -154,19 +188,17 @@ func (l *loop) launch(c *call, a *policy.Action) bool {
 	return true
 }
 
-// cancel ends an attempt that is no longer wanted.
-func (l *loop) cancel(c *call, slot uint8, timedOut, expired bool, done clock.Time) {
+// cancel ends an attempt that is no longer wanted. class is that of the timeout
+// that ended it, or none.
+func (l *loop) cancel(c *call, slot uint8, class ledger.Class, done clock.Time) {
 	a := &c.slots[slot]
 	b := l.ln.book[c.burn]
+	timedOut := class != ledger.ClassNone
 	if timedOut {
 		l.vain++
 	}
-	class := ledger.ClassAttemptTimeout
-	if expired {
-		class = ledger.ClassDeadline
-	}
 	if a.state == slotWaiting {
-		l.cancelWaiting(a, c.burn, timedOut, class)
+		l.cancelWaiting(a, c.burn, class)
 		return
 	}
 	cn := a.conn
@@ -201,8 +233,9 @@ func (l *loop) cancel(c *call, slot uint8, timedOut, expired bool, done clock.Ti
 }
 
 // cancelWaiting ends an attempt that has no connection yet.
-func (l *loop) cancelWaiting(a *attempt, book uint8, timedOut bool, class ledger.Class) {
+func (l *loop) cancelWaiting(a *attempt, book uint8, class ledger.Class) {
 	kind, endpoint, b := a.kind, a.target, l.ln.book[book]
+	timedOut := class != ledger.ClassNone
 	phase := policy.PhaseAcquire
 	if l.leaveQueue(a, book) {
 		phase = policy.PhaseConnect
@@ -258,6 +291,16 @@ func (cn *conn) phase() policy.Phase {
 		return policy.PhaseBody
 	}
 	return policy.PhaseFirstByte
+}
+
+// headCame passes on the head of an answer, in its turn.
+func (l *loop) headCame(e *completion) {
+	cn := e.cn
+	if cn.call == nil || cn.call != e.call || cn.call.slots[cn.slot].number != e.number {
+		return // it was cancelled meanwhile
+	}
+	a := cn.call.k.Head(cn.slot, l.ln.policy.Classify(uint16(cn.resp.Status())), l.policyTime(l.now))
+	l.apply(cn.call, a, e.at)
 }
 
 // answer passes on the end of an attempt, in its turn. The connection is free
@@ -446,6 +489,7 @@ func (l *loop) giveUp(c *call, now clock.Time) {
 		}
 		*a = attempt{}
 	}
+	c.k.Abandon(l.policyTime(now))
 	response := now.Sub(c.intended)
 	b.CallUnfinished(response)
 	if c.burn == 0 {

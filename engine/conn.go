@@ -44,6 +44,7 @@ type conn struct {
 	slot       uint8
 	state      connState
 	carried    bool // has carried an attempt before
+	headed     bool // the head of the answer was told
 	closing    bool // the peer has closed, or sent what was not asked for
 }
 
@@ -155,7 +156,7 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since, now clock.Time) {
 	t.SetCall(c.id)
 	t.SetAttempt(at.number)
 	cn.resp.Begin(t.Head(), cn.carried)
-	cn.state, cn.call, cn.slot, cn.first = connBusy, c, slot, 0
+	cn.state, cn.call, cn.slot, cn.first, cn.headed = connBusy, c, slot, 0, false
 	at.state, at.conn = slotSent, cn
 	b := ln.book[c.burn]
 	l.sent(c.burn, at.kind)
@@ -292,6 +293,13 @@ func (l *loop) feed(cn *conn, b []byte, stamp int64) {
 				cn.first = l.read
 			}
 			l.progress(cn, policy.PhaseBody)
+		} else if cn.state == connBusy && l.ln.phased && cn.first != 0 {
+			l.now = clock.Now()
+			l.progress(cn, policy.PhaseBody)
+		}
+		if l.ln.heads && cn.state == connBusy && !cn.headed && cn.resp.HeadDone() {
+			cn.headed = true
+			l.done = append(l.done, completion{cn: cn, stamp: stamp, head: true, call: cn.call, number: cn.call.slots[cn.slot].number})
 		}
 	}
 }

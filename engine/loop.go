@@ -39,6 +39,8 @@ type run struct {
 type lane struct {
 	policy   *policy.Policy
 	clients  []*policy.Client // of this loop; client c stands at c/loops
+	phased   bool             // the policy wants to know of phases
+	heads    bool             // it wants to know of heads
 	template *http1.RequestTemplate
 	schedule *workloads.Schedule
 	pools    []pool // by endpoint
@@ -163,6 +165,7 @@ func newLoop(e *Engine, index int) (*loop, error) {
 		for k := index; k < c.Clients || len(ln.clients) == 0; k += loops {
 			ln.clients = append(ln.clients, policy.NewClient(c.Policy, len(e.cfg.Endpoints), e.cfg.Seed))
 		}
+		ln.phased, ln.heads = ln.clients[0].Phased(), c.Policy.Hedge.WinAtHead
 		ln.template = c.Template.Clone()
 		ln.schedule = workloads.NewSchedule(&e.cfg.Arrivals)
 		ln.pools = make([]pool, len(e.cfg.Endpoints))
@@ -298,7 +301,11 @@ func (l *loop) turn() error {
 	l.order()
 	l.flushPending()
 	for i := range l.done {
-		l.answer(&l.done[i])
+		if e := &l.done[i]; e.head {
+			l.headCame(e)
+		} else {
+			l.answer(e)
+		}
 	}
 	l.done = l.done[:0]
 	l.begin()

@@ -174,6 +174,9 @@ func (l *loop) serve(endpoint uint16) {
 		}
 		l.unlink(cn)
 		l.send(cn, w.call, w.slot, w.at, clock.Now())
+		if ln.phased {
+			l.timers.Set(w.call.index, l.realTime(l.launched(w.call, w.slot)))
+		}
 	}
 	l.dialWaiting()
 }

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// After is the value of a Retry-After field (RFC 9110 10.2.3): a delay or a
-// date. It holds no text; the zero After is a delay of 0.
+// After is how long a server asks to wait before a retry: the value of a
+// Retry-After field (RFC 9110 10.2.3), a delay or a date, or of
+// grpc-retry-pushback-ms (gRFC A6). It holds no text; the zero After is a delay
+// of 0.
 type After struct {
-	// value depends on kind: seconds, unix seconds, or a packed date whose
-	// century is not known yet.
+	// value depends on kind: seconds, unix seconds, a packed date whose century is
+	// not known yet, or milliseconds.
 	value int64
 	kind  afterKind
 }
@@ -20,6 +22,8 @@ const (
 	afterDelay afterKind = iota
 	afterUnix
 	afterTwoDigit
+	afterMillis
+	afterNever // the server asks not to retry
 )
 
 // RetryAfter reads the value of a Retry-After field. Space around it is
@@ -47,12 +51,29 @@ func RetryAfter(value []byte) (a After, ok bool) {
 	return After{value: v}, true
 }
 
+// Pushback reads the value of a grpc-retry-pushback-ms field (gRFC A6): a
+// decimal number of 0 to 2^31-1 milliseconds. Anything else, a negative number
+// above all, asks not to retry.
+func Pushback(value []byte) After {
+	v, ok := parseUint(trim(value), math.MaxInt32)
+	if !ok {
+		return After{kind: afterNever}
+	}
+	return After{value: int64(v), kind: afterMillis}
+}
+
 // Wait returns how long to wait when the answer was received at wallNow, in
-// nanoseconds since 1970 UTC. It is never negative, a date in the past is 0,
-// and saturates at the largest Duration.
+// nanoseconds since 1970 UTC. A date in the past is 0; the wait saturates at the
+// largest Duration. It is -1, and negative in no other case, when the server
+// asks not to retry.
 func (a After) Wait(wallNow int64) time.Duration {
 	const second = int64(time.Second)
-	if a.kind == afterDelay {
+	switch a.kind {
+	case afterNever:
+		return -1
+	case afterMillis:
+		return time.Duration(a.value) * time.Millisecond
+	case afterDelay:
 		if a.value > math.MaxInt64/second {
 			return math.MaxInt64
 		}

@@ -202,3 +202,28 @@ func FuzzRetryAfter(f *testing.F) {
 		}
 	})
 }
+
+func TestPushback(t *testing.T) {
+	for _, c := range []struct {
+		why, head string
+		want      time.Duration
+	}{
+		{"a wait in milliseconds", "grpc-retry-pushback-ms: 250\r\n", 250 * time.Millisecond},
+		{"at once", "Grpc-Retry-Pushback-Ms: 0\r\n", 0},
+		{"a negative number asks not to retry", "grpc-retry-pushback-ms: -1\r\n", -1},
+		{"so does what is no number", "grpc-retry-pushback-ms: soon\r\n", -1},
+		{"and what does not fit 31 bits", "grpc-retry-pushback-ms: 2147483648\r\n", -1},
+		{"and two of them", "grpc-retry-pushback-ms: 1\r\ngrpc-retry-pushback-ms: 1\r\n", -1},
+		{"it comes before a Retry-After in front of it", "Retry-After: 9\r\ngrpc-retry-pushback-ms: 10\r\n", 10 * time.Millisecond},
+		{"and behind it", "grpc-retry-pushback-ms: 10\r\nRetry-After: 9\r\n", 10 * time.Millisecond},
+	} {
+		var p Response
+		if _, done, f := p.Feed([]byte("HTTP/1.1 503 no\r\nContent-Length: 0\r\n" + c.head + "\r\n")); !done || f != FaultNone {
+			t.Fatalf("%s: done %v, fault %v", c.why, done, f)
+		}
+		a, ok := p.RetryAfter()
+		if got := a.Wait(0); !ok || got != c.want {
+			t.Errorf("%s: %v, %v, want %v", c.why, got, ok, c.want)
+		}
+	}
+}

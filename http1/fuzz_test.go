@@ -109,7 +109,7 @@ func TestNames(t *testing.T) {
 		is   func(name []byte) bool
 	}{
 		{"connection", isConnection}, {"content-length", isContentLength}, {"transfer-encoding", isTransferEncoding},
-		{"retry-after", isRetryAfter}, {"latencylab-call", isLabCall}, {"latencylab-run", isLabRun},
+		{"retry-after", isRetryAfter}, {"grpc-retry-pushback-ms", isPushback}, {"latencylab-call", isLabCall}, {"latencylab-run", isLabRun},
 		{"latencylab-attempt", isLabAttempt}, {"latencylab-replica", isLabReplica},
 	}
 	for _, row := range rows {

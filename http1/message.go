@@ -38,6 +38,7 @@ const (
 	flagInterim                     // an interim answer was seen
 	flagStarted                     // the final answer has begun
 	flagTarget                      // Latencylab-Replica
+	flagPushback                    // grpc-retry-pushback-ms
 	flagHost                        // Host
 	flagExpect                      // Expect: 100-continue
 	flagCall                        // Latencylab-Call

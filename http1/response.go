@@ -125,7 +125,8 @@ func (p *Response) Reuse() bool {
 	return p.bodiless() || p.has(flagLength|flagChunks)
 }
 
-// RetryAfter returns the first valid Retry-After of the answer, of any status.
+// RetryAfter returns the first valid Retry-After of the answer, of any status,
+// or what a grpc-retry-pushback-ms says in its place.
 func (p *Response) RetryAfter() (a After, ok bool) {
 	return After{p.after, p.afterKind}, p.hasAfter
 }
@@ -230,10 +231,14 @@ func (p *Response) fields(b []byte) (n int, f Fault) {
 				p.connection(fieldValue(line, k))
 			}
 		case len("retry-after"):
-			if isRetryAfter(line) && !p.hasAfter {
+			if isRetryAfter(line) && !p.hasAfter && !p.has(flagPushback) {
 				var a After
 				a, p.hasAfter = RetryAfter(fieldValue(line, k))
 				p.after, p.afterKind = a.value, a.kind
+			}
+		case len("grpc-retry-pushback-ms"):
+			if isPushback(line) {
+				p.pushback(fieldValue(line, k))
 			}
 		case len("content-length"):
 			if isContentLength(line) {
@@ -253,6 +258,17 @@ func (p *Response) fields(b []byte) (n int, f Fault) {
 		}
 		n += i + 1
 	}
+}
+
+// pushback takes a grpc-retry-pushback-ms, which comes before any Retry-After;
+// given twice it asks not to retry.
+func (p *Response) pushback(value []byte) {
+	a := Pushback(value)
+	if p.has(flagPushback) {
+		a = After{kind: afterNever}
+	}
+	p.flags |= flagPushback
+	p.after, p.afterKind, p.hasAfter = a.value, a.kind, true
 }
 
 // targetReplica reads a Latencylab-Replica value, 0 to 2^31-2.

@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -177,6 +178,13 @@ func isTransferEncoding(name []byte) bool {
 func isRetryAfter(name []byte) bool {
 	return fold8(name, 0) == foldRetryAf && fold8(name, 3) == foldRyAfter
 }
+
+// isPushback: answers with a name of its length are rare.
+func isPushback(name []byte) bool {
+	return bytes.EqualFold(name[:len(pushbackName)], []byte(pushbackName))
+}
+
+const pushbackName = "grpc-retry-pushback-ms"
 
 func isLabCall(name []byte) bool {
 	return fold8(name, 0) == foldLatencyl && fold8(name, 7) == foldLabCall

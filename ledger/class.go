@@ -1,5 +1,7 @@
 package ledger
 
+import "latencylab/policy"
+
 // Class is the sort of an error, as users read it in a report.
 type Class uint8
 
@@ -14,7 +16,7 @@ const (
 	ClassDNS
 	ClassRefused        // the connection was refused
 	ClassUnreachable    // no route to the host or network
-	ClassConnectTimeout // the kernel gave up dialling
+	ClassConnectTimeout // the kernel gave up dialling, or the policy did
 	ClassPortsExhausted // no local port is free (EADDRNOTAVAIL)
 	ClassFileLimit      // no file descriptor is free (EMFILE, ENFILE)
 	ClassReset          // the peer reset the connection
@@ -31,6 +33,13 @@ const (
 	ClassUnexpectedUpgrade
 	ClassUnexpectedBytes // bytes after a complete answer
 	ClassOther
+	ClassAcquireTimeout // the policy's timeout of a phase ended an attempt, as the next ones
+	ClassDNSTimeout
+	ClassTLSTimeout
+	ClassWriteTimeout
+	ClassHeadersTimeout
+	ClassReadTimeout
+	ClassIdleTimeout
 	Classes // number of classes
 )
 
@@ -39,7 +48,8 @@ var classNames = [Classes]string{
 	"connect_timeout", "ports_exhausted", "file_limit", "reset", "write", "read",
 	"closed_before_response", "stale_connection", "truncated_header", "truncated_body",
 	"bad_status_line", "bad_framing", "bad_header", "header_too_large",
-	"unexpected_upgrade", "unexpected_bytes", "other",
+	"unexpected_upgrade", "unexpected_bytes", "other", "acquire_timeout", "dns_timeout",
+	"tls_timeout", "write_timeout", "headers_timeout", "read_timeout", "idle_timeout",
 }
 
 // String returns the name used in results, such as "stale_connection".
@@ -58,4 +68,18 @@ func ClassNamed(name string) (c Class, ok bool) {
 		}
 	}
 	return ClassNone, false
+}
+
+// TimeoutClass returns the class of an attempt that the timeout of part p ended.
+func TimeoutClass(p policy.Part) Class {
+	if p < policy.Parts {
+		return timeoutClasses[p]
+	}
+	return ClassAttemptTimeout
+}
+
+var timeoutClasses = [policy.Parts]Class{
+	policy.PartAttempt: ClassAttemptTimeout, policy.PartAcquire: ClassAcquireTimeout, policy.PartDNS: ClassDNSTimeout,
+	policy.PartConnect: ClassConnectTimeout, policy.PartTLS: ClassTLSTimeout, policy.PartWrite: ClassWriteTimeout,
+	policy.PartHeaders: ClassHeadersTimeout, policy.PartRead: ClassReadTimeout, policy.PartIdle: ClassIdleTimeout,
 }

@@ -209,6 +209,20 @@ func (s *Server) Cancel(j Job, now clock.Time) (dropped bool, st Step) {
 	return false, Step{}
 }
 
+// Withdraw drops j if it waits, whatever the spec says of callers that leave:
+// the servers of copies of one call have agreed that another one is served.
+// Afterwards its Job value is free for another request.
+func (s *Server) Withdraw(j Job) (dropped bool) {
+	b := s.known(j)
+	if b.state != waiting {
+		return false
+	}
+	s.queue.remove(s.jobs, j)
+	s.work.sub(int64(b.drawn))
+	s.release(j)
+	return true
+}
+
 // Busy returns the number of requests that are worked on.
 func (s *Server) Busy() int { return s.busy }
 

@@ -89,10 +89,17 @@ func (w *world) apply(i uint32, a policy.Action) {
 		}
 		for m := a.Cancel; m != 0; m &= m - 1 {
 			slot := uint8(bits.TrailingZeros8(m))
-			w.cancel(c, slot, a.TimedOut&(1<<slot) != 0, a.Finish == policy.Expired)
+			class := ledger.ClassNone
+			if a.TimedOut&(1<<slot) != 0 {
+				class = timeoutClass(&a)
+			}
+			w.cancel(c, slot, class)
 		}
 		if a.Attempt != 0 {
 			w.send(i, c, &a)
+			if w.lanes[c.book>>1].phased {
+				a.Timer = c.k.Progress(a.Slot, policy.PhaseFirstByte, w.now).Timer
+			}
 		}
 		if a.Finish != policy.Going {
 			w.conclude(i, c, a.Finish)
@@ -104,6 +111,14 @@ func (w *world) apply(i uint32, a policy.Action) {
 		}
 		a = c.k.Advance(w.now)
 	}
+}
+
+// timeoutClass is the class of what the Action says has timed out.
+func timeoutClass(a *policy.Action) ledger.Class {
+	if a.Finish == policy.Expired {
+		return ledger.ClassDeadline
+	}
+	return ledger.TimeoutClass(a.Part)
 }
 
 // arm sets the call's timer. An event that comes too early stays: it is cheaper
@@ -177,6 +192,33 @@ func (w *world) begun(st service.Step) {
 	if st.Due != clock.Never {
 		a.order = w.events.push(st.Due, answers, end, st.Tag)
 	}
+	if a.wanted && w.tied {
+		w.tie(a)
+	}
+}
+
+// tie drops the copies that wait of the call whose attempt a has just started,
+// where the call's policy has its servers do so.
+func (w *world) tie(a *attempt) {
+	i, own := a.call, a.slot
+	c := &w.calls[i]
+	if w.lanes[c.book>>1].policy.Cancel != policy.CancelTied {
+		return
+	}
+	for slot, n := range c.slots {
+		if n == 0 || slot == int(own) || w.attempts[n].job == 0 {
+			continue
+		}
+		o := &w.attempts[n]
+		if !w.servers[o.replica].Withdraw(o.job) {
+			continue
+		}
+		kind := o.kind
+		c.slots[slot] = 0
+		w.free(n)
+		w.book[c.book].AttemptCancelled(kind)
+		w.arm(i, c, c.k.Reply(uint8(slot), policy.Result{Disposition: policy.DispWithdrawn}, w.now).Timer)
+	}
 }
 
 // ended takes the answer of a due job from its server.
@@ -241,15 +283,16 @@ func (w *world) broken(i uint32, c *call, slot uint8, kind policy.Kind, replica 
 
 // cancel ends an attempt that is no longer wanted. Like the client on sockets,
 // it drains only what is cancelled: a timed-out attempt's connection is closed.
-func (w *world) cancel(c *call, slot uint8, timedOut, expired bool) {
+// timeout is the class of the timeout that ended it, or none.
+func (w *world) cancel(c *call, slot uint8, timeout ledger.Class) {
 	n := c.slots[slot]
 	c.slots[slot] = 0
 	a := &w.attempts[n]
 	a.wanted = false
 	b := w.book[c.book]
-	if timedOut {
+	if timeout != ledger.ClassNone {
 		b.AttemptTimedOut(a.kind)
-		w.overdue(b, a, expired)
+		w.overdue(b, a, timeout)
 	} else {
 		b.AttemptCancelled(a.kind)
 		if w.lanes[c.book>>1].policy.Cancel == policy.CancelDrain {
@@ -261,11 +304,8 @@ func (w *world) cancel(c *call, slot uint8, timedOut, expired bool) {
 }
 
 // overdue counts an attempt that a timeout or the deadline ended.
-func (w *world) overdue(b *ledger.Ledger, a *attempt, expired bool) {
-	key := ledger.ErrorKey{Class: ledger.ClassAttemptTimeout, Phase: policy.PhaseFirstByte}
-	if expired {
-		key.Class = ledger.ClassDeadline
-	}
+func (w *world) overdue(b *ledger.Ledger, a *attempt, class ledger.Class) {
+	key := ledger.ErrorKey{Class: class, Phase: policy.PhaseFirstByte}
 	if !b.Again(key) {
 		b.AddError(key, fmt.Sprintf("%s in phase %s, replica %d", key.Class, key.Phase, a.replica))
 	}
@@ -374,6 +414,7 @@ func (w *world) giveUp() {
 			b.AttemptAbandoned(w.attempts[n].kind)
 			w.depart(n)
 		}
+		c.k.Abandon(w.now)
 		response := w.now.Sub(c.intended)
 		b.CallUnfinished(response)
 		w.drop(uint32(i), c, policy.Going, response)

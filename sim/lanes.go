@@ -82,6 +82,7 @@ func (s *Split) check(lanes int) error {
 type lane struct {
 	policy  *policy.Policy
 	clients []*policy.Client
+	phased  bool // the policy wants to know of phases
 }
 
 // client returns the one that call id belongs to.

@@ -31,6 +31,7 @@ type world struct {
 	schedule *workloads.Schedule
 	users    []user // of a closed loop
 	lanes    []lane
+	tied     bool // some lane has its servers drop the copies of a started call
 	split    splitter
 	servers  []*service.Server
 	events   heap
@@ -109,6 +110,8 @@ func (w *world) addLane(p *policy.Policy, replicas int) {
 	for range max(w.cfg.Clients, 1) {
 		l.clients = append(l.clients, policy.NewClient(p, replicas, w.cfg.Seed))
 	}
+	l.phased = l.clients[0].Phased()
+	w.tied = w.tied || p.Cancel == policy.CancelTied
 	w.lanes = append(w.lanes, l)
 	w.book = append(w.book, nil, ledger.New(w.cfg.Within))
 	for range 2 {
