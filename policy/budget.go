@@ -308,6 +308,14 @@ func (b *purse) balance(now clock.Time) int64 {
 	return max(b.tokens, 0)
 }
 
+// held is balance without looking at the time.
+func (b *purse) held() int64 {
+	if b.kind == BudgetConcurrency && b.limited {
+		return b.balance(0)
+	}
+	return max(b.tokens, 0)
+}
+
 // base is the number of calls in flight that do not wait for a retry.
 func (b *purse) base() int64 { return max(b.calls-b.waiting, 0) }
 

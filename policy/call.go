@@ -20,11 +20,14 @@ type Call struct {
 	first  clock.Time    // send of the first attempt
 	waited time.Duration // backoff before the newest retry, without the server's hint
 	tried  uint64        // the picker's memory
+	cost   int64         // of the newest paid attempt, or of the planned retry
 	n      uint32        // number of the newest attempt; 0: none was sent
 	reset  uint32        // retries before which the backoff began anew
 	live   uint8         // bit s: slot s holds an open attempt
 	hedges uint8         // hedges launched, the unsent ones too
 	unsent uint8         // hedges for which the driver had no connection
+	probes uint8         // bit s: the attempt in slot s probes a breaker
+	cause  cause         // of the newest failure
 	flags  flags
 
 	attempt [MaxOpen]uint32 // attempt[slot], valid while open, as the next four
@@ -56,7 +59,8 @@ func (s state) phase() Phase { return Phase(s & 0xf) }
 type ending uint8
 
 const (
-	endOK ending = iota
+	endOK       ending = iota
+	endAnswered        // with a failure that is not the replica's, such as 404
 	endFailed
 	endTimedOut
 	endCancelled // its answer was no longer wanted
@@ -76,12 +80,12 @@ func (k *Call) Start(c *Client, r Request, now clock.Time) Action {
 	k.c, k.id = c, r.ID
 	k.next = clock.Never
 	k.waited, k.tried, k.n, k.reset, k.live, k.hedges, k.unsent = 0, 0, 0, 0, 0, 0, 0
-	k.flags = 0
+	k.cost, k.probes, k.cause, k.flags = 0, 0, causeFailure, 0
 	if r.Idempotent || c.unsafe {
 		k.flags = repeatable
 	}
 	k.deadline = c.deadlineOf(&r)
-	c.budget.put()
+	c.funds.call(now)
 	if now >= k.deadline {
 		return k.finish(Expired, RuleNone, now)
 	}
@@ -194,22 +198,33 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 	case r.Disposition == DispUnsent && hedge:
 		k.close(slot, endUnsent, now)
 		k.unsent++
-		k.c.budget.refund()
+		k.c.funds.refund(Hedged, k.cost, now)
+		k.cost = 0
 		return k.lost(Result{}, now)
 	case r.Disposition == DispWithdrawn:
 		k.close(slot, endCancelled, now)
 		return k.lost(Result{}, now)
 	}
-	k.close(slot, endFailed, now)
+	how := endFailed
+	if r.Status != 0 && r.Status < 500 && r.Status != 429 {
+		how = endAnswered
+	}
+	k.close(slot, how, now)
 	switch {
 	case k.flags.has(committed):
 		return k.finish(Failed, RuleCommitted, now)
 	case r.Disposition == DispFatal:
+		k.c.funds.answered(k.cost, now)
 		if k.c.retries == 0 {
 			return k.finish(Failed, RuleNone, now)
 		}
 		return k.finish(Failed, RuleDisposition, now)
 	}
+	k.cause = causeFailure
+	if r.Status == 429 || r.Status == 503 {
+		k.cause = causeThrottled
+	}
+	k.c.funds.failed()
 	return k.failed(r, now)
 }
 
@@ -253,6 +268,10 @@ func (k *Call) Advance(now clock.Time) Action {
 		return k.expire(now)
 	}
 	cut, part := k.overdue(now)
+	for m := cut; m != 0; m &= m - 1 {
+		k.cause = causeTimeout
+		k.c.funds.failed()
+	}
 	var a Action
 	switch {
 	case cut != 0 && k.flags.has(committed):
@@ -278,8 +297,9 @@ func (k *Call) Abandon(now clock.Time) {
 	if k.c == nil {
 		return
 	}
-	k.giveBack()
+	k.giveBack(now)
 	k.drop(k.live, endAbandoned, now)
+	k.c.funds.over()
 	k.c = nil
 }
 
@@ -312,11 +332,29 @@ func (k *Call) close(slot uint8, how ending, now clock.Time) {
 	c := k.c
 	c.open--
 	s := slot % MaxOpen
+	if kind := k.state[s].kind(); kind != First {
+		c.funds.ended(kind)
+	}
+	if c.breakers != nil {
+		k.tellBreaker(s, how, now)
+	}
 	if c.peers.list != nil {
 		c.peers.ended(k.replica[s], how, now.Sub(k.sent[s]), now)
 	}
 	if c.timeouts.any && how <= endCancelled {
 		c.timeouts.closed(how, k.sent[s], k.since[s], k.state[s].phase(), now)
+	}
+}
+
+// tellBreaker tells the breaker of the attempt's replica how it has ended.
+func (k *Call) tellBreaker(s uint8, how ending, now clock.Time) {
+	b, probe := &k.c.breakers[k.replica[s]], k.probes&(1<<s) != 0
+	k.probes &^= 1 << s
+	switch how {
+	case endOK, endAnswered, endFailed, endTimedOut:
+		b.report(how >= endFailed, now.Sub(k.sent[s]), k.sent[s], probe, now)
+	default:
+		b.release(k.sent[s], probe, now)
 	}
 }
 
@@ -329,10 +367,11 @@ func (k *Call) drop(slots uint8, how ending, now clock.Time) uint8 {
 }
 
 // giveBack returns the token of a retry that was planned and not sent.
-func (k *Call) giveBack() {
+func (k *Call) giveBack(now clock.Time) {
 	if k.flags.has(paid) {
 		k.flags &^= paid
-		k.c.budget.refund()
+		k.c.funds.dropped(Retried, k.cost, now)
+		k.cost = 0
 	}
 }
 
@@ -349,7 +388,11 @@ func (k *Call) finish(o Outcome, rule Rule, now clock.Time) Action {
 	if t := k.c.tracker; t != nil && k.n > 0 {
 		t.record(now.Sub(k.first), now)
 	}
-	k.giveBack()
+	k.giveBack(now)
+	if o == OK {
+		k.c.funds.succeeded(k.cost, now)
+	}
+	k.c.funds.over()
 	a := Action{Cancel: k.drop(k.live, endCancelled, now), Finish: o, Refused: rule, Timer: clock.Never}
 	k.c = nil
 	return a

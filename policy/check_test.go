@@ -24,15 +24,15 @@ type world struct {
 
 func newWorld(t testing.TB, p Policy, replicas int, seed uint64) *world {
 	c := NewClient(&p, replicas, seed)
-	return &world{t: t, p: p, c: c, replicas: max(replicas, 1), tokens: c.budget.tokens}
+	return &world{t: t, p: p, c: c, replicas: max(replicas, 1), tokens: c.funds.tokens}
 }
 
 func (w *world) put(n int64) {
-	if !w.c.budget.limited {
+	if !w.c.funds.limited {
 		return
 	}
 	w.in += n
-	if over := w.tokens + n - w.c.budget.capacity; over > 0 {
+	if over := w.tokens + n - w.c.funds.capacity; over > 0 {
 		w.lost += over
 		n -= over
 	}
@@ -40,7 +40,7 @@ func (w *world) put(n int64) {
 }
 
 func (w *world) take() {
-	if !w.c.budget.limited {
+	if !w.c.funds.limited {
 		return
 	}
 	w.out += token
@@ -79,7 +79,7 @@ func (s *watch) start(r Request, now clock.Time) Action {
 	if s.w.p.Deadline > 0 {
 		s.deadline = r.Intended.Add(s.w.p.Deadline)
 	}
-	s.w.put(s.w.c.budget.deposit)
+	s.w.put(s.w.c.funds.deposit)
 	a := s.k.Start(s.w.c, r, now)
 	s.check("start", a, now)
 	if a.Finish == Going && (a.Attempt != 1 || a.Kind != First) {
@@ -186,8 +186,8 @@ func (s *watch) check(event string, a Action, now clock.Time) {
 		s.fail("%s at %d: timer %d is due and nothing was done about it: %+v", event, now, a.Timer, a)
 	}
 	s.checkRule(event, a, now)
-	if s.w.tokens != s.w.c.budget.tokens {
-		s.fail("%s: %d micro-tokens, by account %d: %+v", event, s.w.c.budget.tokens, s.w.tokens, a)
+	if s.w.tokens != s.w.c.funds.tokens {
+		s.fail("%s: %d micro-tokens, by account %d: %+v", event, s.w.c.funds.tokens, s.w.tokens, a)
 	}
 	s.timer = a.Timer
 }
@@ -258,7 +258,7 @@ func (s *watch) checkRule(event string, a Action, now clock.Time) {
 		// The wait of a retry is not known here; it may be up to for ever.
 		ok = s.deadline != clock.Never || now.Add(math.MaxInt64).Add(max(p.MinStart, 0)) == clock.Never
 	case RuleBudget:
-		ok = s.w.c.budget.limited && s.w.tokens < token
+		ok = s.w.c.funds.limited && s.w.tokens < token
 	case RulePushback:
 		ok = event == "reply" && (s.hint < 0 || p.Retry.AfterCap > 0 && s.hint > p.Retry.AfterCap)
 	case RuleCommitted:

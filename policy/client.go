@@ -20,10 +20,12 @@ type Client struct {
 	unsafe   bool   // send twice what is not idempotent, too
 	seed     uint64
 	open     int // attempts open
-	budget   budget
+	funds    funds
+	atFire   bool // the budget is charged when a retry is sent
 	backoff  backoff
 	picker   picker
 	peers    peers
+	breakers []breaker // by replica; nil: none
 	timeouts timeouts
 	retry    Retry
 	hedge    Hedge
@@ -46,7 +48,8 @@ func NewClient(p *Policy, replicas int, seed uint64) *Client {
 		hedges:   uint8(min(max(p.Hedge.Max, 0), MaxOpen-1)),
 		unsafe:   p.Retry.Unsafe,
 		seed:     seed,
-		budget:   newBudget(p.Budget),
+		funds:    newFunds(p),
+		atFire:   p.Budget.AtFire,
 		backoff:  newBackoff(p.Backoff),
 		picker:   picker{kind: p.Picker, replicas: uint32(min(max(replicas, 1), maxReplicas)), seed: seed},
 		timeouts: newTimeouts(&p.Timeouts),
@@ -56,6 +59,7 @@ func NewClient(p *Policy, replicas int, seed uint64) *Client {
 	c.hedge.Delay = max(c.hedge.Delay, 0)
 	if p.watches() {
 		c.peers = newPeers(p, int(c.picker.replicas))
+		c.breakers = newBreakers(p.Breaker, int(c.picker.replicas))
 	}
 	if p.Attempts > 0 {
 		c.sends = uint32(min(p.Attempts, math.MaxInt32))
@@ -79,9 +83,10 @@ func (c *Client) HedgeDelay() (d time.Duration, ok bool) {
 	return c.hedge.Delay, true
 }
 
-// Tokens returns the tokens that the budget holds, to a millionth. It is 0 for
-// a policy whose budget does not limit.
-func (c *Client) Tokens() float64 { return float64(c.budget.tokens) / token }
+// Tokens returns the tokens that the budget holds, to a millionth: of a window
+// as of the last event, of a concurrency budget the attempts that it would
+// grant. It is 0 for a policy whose budget does not limit.
+func (c *Client) Tokens() float64 { return float64(c.funds.held()) / token }
 
 // clamp bounds a tracked delay by Floor and Ceiling.
 func (h *Hedge) clamp(d time.Duration) time.Duration {

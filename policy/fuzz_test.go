@@ -76,7 +76,7 @@ func (t *tape) run(tb testing.TB) {
 	for i := range calls {
 		calls[i].settle(now)
 	}
-	if b := &w.c.budget; b.limited && b.capacity+w.in-w.out-w.lost != b.tokens {
+	if b := &w.c.funds; b.limited && b.capacity+w.in-w.out-w.lost != b.tokens {
 		tb.Fatalf("tokens are not conserved: capacity %d + in %d - out %d - lost %d, held %d", b.capacity, w.in, w.out, w.lost, b.tokens)
 	}
 }

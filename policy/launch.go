@@ -16,12 +16,20 @@ func (k *Call) admit(kind Kind, now clock.Time) (replica uint16, rule Rule) {
 		return 0, RuleNone // send picks it
 	}
 	idle := kind == Hedged && c.hedge.OnlyIdle
-	fits := func(r int) bool { return !idle || c.peers.list[r].open == 0 }
+	fits := func(r int) bool {
+		if idle && c.peers.list[r].open != 0 {
+			return false
+		}
+		return c.breakers == nil || !c.breakers[r].gates(kind) || c.breakers[r].allow(now)
+	}
 	r, found := c.peers.choose(&c.picker, k.id, k.n+1, tried(k.tried), now, fits)
-	if !found {
+	switch {
+	case found:
+		return r, RuleNone
+	case c.breakers == nil:
 		return 0, RuleIdle
 	}
-	return r, RuleNone
+	return 0, RuleBreaker
 }
 
 // send opens an attempt in the lowest free slot and arms the next hedge. A slot
@@ -41,12 +49,18 @@ func (k *Call) send(kind Kind, replica uint16, now clock.Time) Action {
 		k.tried = uint64(tried(k.tried).with(uint32(replica), uint32(len(ps.list))))
 	}
 	k.replica[slot] = replica
+	if c.breakers != nil && c.breakers[replica].take(now) {
+		k.probes |= 1 << slot
+	}
 	k.state[slot] = state(kind) << 4 // PhaseAcquire
 	switch kind {
 	case First:
 		k.first = now
 	case Hedged:
 		k.hedges++
+	}
+	if kind != First {
+		c.funds.sent(kind)
 	}
 	c.open++
 	a := Action{Slot: slot, Kind: kind, Attempt: k.n, Replica: replica}
@@ -98,9 +112,15 @@ func (k *Call) mayHedge(now clock.Time) (replica uint16, rule Rule) {
 	if replica, rule = k.admit(Hedged, now); rule != RuleNone {
 		return 0, rule
 	}
-	if !c.budget.take() {
+	kind := Hedged
+	if k.live == 0 {
+		kind = Retried // see nextNow
+	}
+	cost, ok := c.funds.take(kind, k.cause, now)
+	if !ok {
 		return 0, RuleBudget
 	}
+	k.cost = cost
 	return replica, RuleNone
 }
 
@@ -153,15 +173,24 @@ func (k *Call) retry(hint time.Duration, now clock.Time) Action {
 	if c.retry.After == AfterExact && hint > 0 {
 		k.reset, k.waited = n, 0
 	}
-	if !c.budget.take() {
+	if !c.atFire && !k.pay(now) {
 		return k.finish(Failed, RuleBudget, now)
 	}
-	k.flags |= paid
 	k.next = now.Add(wait)
 	if wait == 0 {
 		return k.resend(now)
 	}
 	return Action{Timer: k.timer()}
+}
+
+// pay takes what the planned retry costs. It reports whether the budget allows it.
+func (k *Call) pay(now clock.Time) bool {
+	cost, ok := k.c.funds.take(Retried, k.cause, now)
+	if ok {
+		k.cost = cost
+		k.flags |= paid
+	}
+	return ok
 }
 
 // hinted returns the wait before a retry whose own wait is backoff, after a
@@ -203,6 +232,9 @@ func (k *Call) resend(now clock.Time) Action {
 	replica, rule := k.admit(Retried, now)
 	if rule != RuleNone {
 		return k.finish(Failed, rule, now)
+	}
+	if c := k.c; c.atFire && !k.pay(now) {
+		return k.finish(Failed, RuleBudget, now)
 	}
 	k.flags &^= paid
 	return k.send(Retried, replica, now)

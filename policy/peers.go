@@ -48,7 +48,7 @@ type peers struct {
 
 // watches reports whether a policy's choice of replicas needs peers.
 func (p *Policy) watches() bool {
-	return p.Picker >= PickLeast || p.Eject.Failures > 0 || p.Hedge.Max > 0 && p.Hedge.OnlyIdle
+	return p.Picker >= PickLeast || p.Eject.Failures > 0 || p.Breaker.limits() || p.Hedge.Max > 0 && p.Hedge.OnlyIdle
 }
 
 func newPeers(p *Policy, replicas int) peers {
@@ -97,7 +97,7 @@ func (ps *peers) ended(r uint16, how ending, took time.Duration, now clock.Time)
 		p.observe(float64(took), now)
 	}
 	switch how {
-	case endOK:
+	case endOK, endAnswered:
 		p.failures = 0
 	case endFailed, endTimedOut:
 		p.failures++

@@ -114,7 +114,7 @@ func (tr *trace) step(f []string) string {
 }
 
 func (tr *trace) tokens() string {
-	if !tr.w.c.budget.limited {
+	if !tr.w.c.funds.limited {
 		return ""
 	}
 	return fmt.Sprintf("; tokens %v", tr.w.c.Tokens())
