@@ -21,9 +21,13 @@ type Server struct {
 	body       int
 	seed       uint64
 
-	base  clock.Time // schedules count from here
-	jobs  []job      // slab by Job; jobs[0] is never used
-	free  Job        // first of the free jobs, linked by next; 0: none
+	base    clock.Time // schedules count from here
+	marks   uint32
+	outages []Outage // of this replica
+	stalls  stalls
+
+	jobs  []job // slab by Job; jobs[0] is never used
+	free  Job   // first of the free jobs, linked by next; 0: none
 	queue queue
 	busy  int
 	work  sum // due instants of running jobs, drawn times of waiting ones
@@ -49,6 +53,7 @@ type job struct {
 	status     uint16
 	state      state
 	fault      Fault
+	full       bool // it found the queue full
 }
 
 type state uint8
@@ -57,7 +62,8 @@ const (
 	unused  state = iota
 	waiting       // in the queue
 	running       // holds a slot
-	shed          // answered at once, holds no slot
+	aside         // has started, but holds no slot: its answer needs no work
+	hung          // never answered, holds no slot
 )
 
 // law resolves the spec for a replica; seed decides whether it is a slow one.
@@ -130,10 +136,16 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 		body:       spec.Body,
 		seed:       seed,
 		jobs:       make([]job, 1, 64),
+		stalls:     stallsOf(spec, replica, seed),
 		queue:      queue{discipline: spec.Discipline, seed: seed, replica: uint32(replica)},
 	}
 	if s.shed == 0 {
 		s.shed = 503
+	}
+	for _, o := range spec.Outages {
+		if among(o.Replicas, replica) {
+			s.outages = append(s.outages, o)
+		}
 	}
 	return s
 }
@@ -141,19 +153,29 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 // Mark sets the instant from which schedules count. A driver calls it where the
 // data of a block begins, or before, with an instant to come: no schedule
 // begins earlier than its mark. Without a mark they count from instant 0. What
-// is under way keeps the due instants that it has.
-func (s *Server) Mark(now clock.Time) { s.base = now }
+// is under way keeps the due instants that it has. What a schedule draws is
+// drawn anew after each mark, the same after the n-th mark of every run.
+func (s *Server) Mark(now clock.Time) {
+	s.base = now
+	s.marks++
+	s.stalls.begin(now, s.marks)
+}
 
 // Begin admits a request that arrives now. The step is the job itself when it
-// starts at once; a request that finds no slot and a full queue is a job that is
-// due now, with the status for shed requests.
+// starts at once. A request that finds no slot and a full queue, or that an
+// outage meets, is a job that is due now; one that hangs is never due, and is
+// over when its caller leaves.
 func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	j := s.take()
 	b := &s.jobs[j]
-	b.tag, b.attempt, b.deadline, b.fault = r.Tag, r.Attempt, r.Deadline, FaultNone
+	b.tag, b.attempt, b.deadline, b.fault, b.full = r.Tag, r.Attempt, r.Deadline, FaultNone, false
+	if e, out := s.outage(now); out {
+		b.drawn, _ = s.law.draw(s.seed, r.Call, r.Attempt)
+		return j, s.decline(j, e, now)
+	}
 	if s.slots > 0 && s.busy >= s.slots && s.limit >= 0 && s.queue.n >= s.limit {
-		b.state, b.drawn, b.status, b.due = shed, 0, s.shed, now
-		return j, Step{Job: j, Tag: r.Tag, Due: now}
+		b.drawn, b.full = 0, true
+		return j, s.decline(j, Ending{Status: s.shed}, now)
 	}
 	b.drawn, b.status = s.law.draw(s.seed, r.Call, r.Attempt)
 	if s.slots > 0 && s.busy >= s.slots {
@@ -171,7 +193,7 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 // the instant of its turn.
 func (s *Server) End(j Job, now clock.Time) (Answer, Step) {
 	b := s.started(j)
-	a := Answer{Status: b.status, Fault: b.fault, Body: s.body, Drawn: b.drawn, Tag: b.tag}
+	a := Answer{Status: b.status, Fault: b.fault, Shed: b.full, Body: s.body, Drawn: b.drawn, Tag: b.tag}
 	if b.status == 429 || b.status == 503 {
 		a.RetryAfter = s.retryAfter
 	}
@@ -199,7 +221,7 @@ func (s *Server) Cancel(j Job, now clock.Time) (dropped bool, st Step) {
 		s.work.sub(int64(b.drawn))
 		s.release(j)
 		return true, Step{}
-	case b.state == shed && s.cancel == CancelRunning:
+	case b.state == hung, b.state == aside && s.cancel == CancelRunning:
 		s.release(j)
 		return true, Step{}
 	case b.state == running && s.cancel == CancelRunning:
@@ -229,6 +251,12 @@ func (s *Server) Busy() int { return s.busy }
 // Waiting returns the number of requests that wait for a slot.
 func (s *Server) Waiting() int { return s.queue.n }
 
+// Queued reports whether j waits for a slot.
+func (s *Server) Queued(j Job) bool { return s.known(j).state == waiting }
+
+// Shed reports whether j found the queue full.
+func (s *Server) Shed(j Job) bool { return s.known(j).full }
+
 // Drawn returns the service time drawn for j, 0 if it was shed.
 func (s *Server) Drawn(j Job) time.Duration { return s.known(j).drawn }
 
@@ -239,11 +267,26 @@ func (s *Server) Backlog(now clock.Time) time.Duration {
 	return s.work.less(s.busy, now)
 }
 
+// decline ends j, whose request came now, without work.
+func (s *Server) decline(j Job, e Ending, now clock.Time) Step {
+	b := &s.jobs[j]
+	b.status, b.fault = e.Status, e.Fault
+	switch e.Fault {
+	case FaultHang:
+		b.state, b.due = hung, clock.Never
+		return Step{}
+	case FaultNone: // a server that stands still does not answer
+		now = s.stalls.after(now, 0)
+	}
+	b.state, b.due = aside, now
+	return Step{Job: j, Tag: b.tag, Due: now}
+}
+
 // start lets j, which is in no queue, hold a slot from now on.
 func (s *Server) start(j Job, now clock.Time) Step {
 	s.busy++
 	b := &s.jobs[j]
-	b.state, b.due = running, now.Add(b.drawn)
+	b.state, b.due = running, s.stalls.after(now, b.drawn)
 	s.work.add(int64(b.due))
 	return Step{Job: j, Tag: b.tag, Due: b.due}
 }
@@ -290,7 +333,7 @@ func (s *Server) known(j Job) *job {
 
 func (s *Server) started(j Job) *job {
 	b := s.known(j)
-	if b.state == waiting {
+	if b.state == waiting || b.state == hung {
 		panic(fmt.Sprintf("service: job %d ended before it started", j))
 	}
 	return b

@@ -40,6 +40,12 @@ type Spec struct {
 	RetryAfter time.Duration
 	// Cancel is what happens to work whose caller has left.
 	Cancel Cancel
+	// Outages are stretches in which requests that arrive fail. Work under way and
+	// what waits goes on. Where they overlap, the first in the list counts.
+	Outages []Outage
+	// Stalls are stretches in which the replicas stop: whatever is due moves by
+	// the part of a stall that lies before it.
+	Stalls []Stall
 	// Body is the length of the answer's body in bytes.
 	Body int
 	// Each changes single replicas, by number from 0.
@@ -64,6 +70,40 @@ const (
 	// SlowByReplica draws once for each replica.
 	SlowByReplica
 )
+
+// Ending is how an exchange ends: with an answer of that status, or with a fault.
+type Ending struct {
+	Status uint16 // 0 with a fault
+	Fault  Fault
+}
+
+// Outage is a stretch of time, or a row of them, counted from the mark.
+type Outage struct {
+	At  time.Duration // beginning of the first
+	For time.Duration // length of each, above 0
+	// Every is the time from one beginning to the next. 0 means there is one only.
+	Every time.Duration
+	// Ending is what happens at once to a request that arrives: a status from 400
+	// on, FaultRefuse, FaultReset or FaultHang.
+	Ending Ending
+	// Replicas are the numbers of those it strikes. Empty means all.
+	Replicas []int
+}
+
+// Stall is a stretch of time, or a row of them, counted from the mark.
+type Stall struct {
+	At time.Duration // beginning of the first
+	// Every is the time from one beginning to the next. 0 means there is one only.
+	Every time.Duration
+	// For is the length of each, drawn for each stall and at most Every.
+	For Dist
+	// Apart lets each replica stop by itself: its stalls begin later by a part of
+	// Every that is drawn for it, and their lengths are its own. Otherwise all
+	// replicas stop at once.
+	Apart bool
+	// Replicas are the numbers of those it strikes. Empty means all.
+	Replicas []int
+}
 
 // StatusShare is the share in [0, 1] of requests answered with Status.
 type StatusShare struct {
@@ -156,6 +196,7 @@ const (
 type Answer struct {
 	Status     uint16        // 0 with a fault
 	Fault      Fault         // what is done instead of an answer
+	Shed       bool          // it found the queue full
 	RetryAfter time.Duration // 0: no header
 	Body       int           // bytes
 	Drawn      time.Duration // the service time that was drawn for the job

@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"latencylab/units"
@@ -41,6 +42,45 @@ func DisciplineNamed(word string) (d Discipline, ok bool) {
 	i, ok := index(disciplineNames[:], word)
 	return Discipline(i), ok
 }
+
+// EndingNamed reads the word that [Ending.String] writes: a status from 200 to
+// 599, "refuse", "reset" or "hang".
+func EndingNamed(word string) (e Ending, ok bool) {
+	if f, ok := index(faultNames[:], word); ok {
+		return Ending{Fault: Fault(f)}, f != int(FaultNone) && f != int(FaultGone)
+	}
+	n, err := strconv.ParseUint(word, 10, 16)
+	if err != nil || !finalStatus(uint16(n)) || word[0] == '+' {
+		return Ending{}, false
+	}
+	return Ending{Status: uint16(n)}, true
+}
+
+// String returns the word used in service files: "503", "refuse", "reset" or
+// "hang".
+func (e Ending) String() string {
+	if e.Fault != FaultNone {
+		return e.Fault.String()
+	}
+	return strconv.Itoa(int(e.Status))
+}
+
+// valid reports whether e is an ending of least or of a higher status, or a
+// fault that a service may have.
+func (e Ending) valid(least uint16) bool {
+	switch e.Fault {
+	case FaultNone:
+		return finalStatus(e.Status) && e.Status >= least
+	case FaultRefuse, FaultReset, FaultHang:
+		return e.Status == 0
+	}
+	return false
+}
+
+var faultNames = [...]string{FaultNone: "none", FaultRefuse: "refuse", FaultReset: "reset", FaultHang: "hang", FaultGone: "gone"}
+
+// String returns "none", "refuse", "reset", "hang" or "gone".
+func (f Fault) String() string { return name(faultNames[:], int(f)) }
 
 func name(words []string, i int) string {
 	if i < len(words) {
@@ -93,7 +133,10 @@ func (sp *Spec) Validate() error {
 	if err := sp.validateStatus(); err != nil {
 		return err
 	}
-	return sp.validateEach()
+	if err := sp.validateEach(); err != nil {
+		return err
+	}
+	return sp.validateSchedules()
 }
 
 func (s *Slow) validate() error {
@@ -144,6 +187,68 @@ func (sp *Spec) validateEach() error {
 		for _, o := range sp.Each[:i] {
 			if o.Replica == e.Replica {
 				return fmt.Errorf("each[%d].replica = %d is given twice", i, e.Replica)
+			}
+		}
+	}
+	return nil
+}
+
+// validateSchedules checks outages and stalls.
+func (sp *Spec) validateSchedules() error {
+	for i, o := range sp.Outages {
+		key := fmt.Sprintf("outage[%d]", i)
+		switch {
+		case o.At < 0:
+			return fmt.Errorf("%s.at = %v, want 0 or more", key, o.At)
+		case o.For <= 0:
+			return fmt.Errorf("%s.for = %v, want more than 0", key, o.For)
+		case o.Every < 0:
+			return fmt.Errorf("%s.every = %v, want more than 0", key, o.Every)
+		case o.Every > 0 && o.For >= o.Every:
+			return fmt.Errorf("%s.for = %v is not below %s.every = %v", key, o.For, key, o.Every)
+		case !o.Ending.valid(400):
+			return fmt.Errorf("%s.kind = %v, want a status from 400 to 599, refuse, reset or hang", key, o.Ending)
+		}
+		if err := sp.validateReplicas(key, o.Replicas); err != nil {
+			return err
+		}
+	}
+	if len(sp.Stalls) > maxSeries {
+		return fmt.Errorf("stall: a list of %d, want at most %d", len(sp.Stalls), maxSeries)
+	}
+	for i, x := range sp.Stalls {
+		key := fmt.Sprintf("stall[%d]", i)
+		mean, finite := x.For.Mean()
+		switch {
+		case x.At < 0:
+			return fmt.Errorf("%s.at = %v, want 0 or more", key, x.At)
+		case x.For.IsZero():
+			return fmt.Errorf("%s.for = 0s, want more than 0", key)
+		case x.Every < 0:
+			return fmt.Errorf("%s.every = %v, want more than 0", key, x.Every)
+		case x.Every > 0 && !(finite && mean < float64(x.Every)):
+			return fmt.Errorf("%s.for = %v is in the mean not below %s.every = %v", key, x.For, key, x.Every)
+		case x.Apart && x.Every == 0:
+			return fmt.Errorf("%s.together = false needs %s.every, a part of which each replica is late by", key, key)
+		}
+		if err := sp.validateReplicas(key, x.Replicas); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxSeries is the number of stalls that a service may list.
+const maxSeries = 64
+
+func (sp *Spec) validateReplicas(key string, replicas []int) error {
+	for i, r := range replicas {
+		if r < 0 || r >= sp.Servers() {
+			return fmt.Errorf("%s.replicas has %d, want 0 to %d", key, r, sp.Servers()-1)
+		}
+		for _, o := range replicas[:i] {
+			if o == r {
+				return fmt.Errorf("%s.replicas has %d twice", key, r)
 			}
 		}
 	}

@@ -69,11 +69,39 @@ func arbitrary(t testing.TB, seed uint64) Config {
 		svc.Status = []service.StatusShare{{Status: 503, Share: 0.2}, {Status: 400, Share: 0.1}}
 	}
 	kind := workloads.Kind(pick(2))
+	misbehave(t, pick, svc)
 	return Config{
 		Policy: p, Service: svc, TargetSeed: seed, Seed: seed + 1, Idempotent: pick(4) > 0,
 		Arrivals: workloads.NewArrivals(kind, rate(float64(50+pick(2000))), seed),
 		Clients:  1 + pick(3), Net: span() / 10, Within: []time.Duration{10 * ms},
 		Blocks:  []workloads.Block{{Burn: span(), Data: 10 * span()}, {Burn: span(), Calls: uint64(1 + pick(300))}},
 		Horizon: time.Duration(pick(3)) * 100 * ms,
+	}
+}
+
+// misbehave adds outages, stalls and faults to a service, half of the time none.
+func misbehave(t testing.TB, pick func(of int) int, svc *service.Spec) {
+	if pick(2) == 0 {
+		return
+	}
+	few := func() time.Duration { return time.Duration(pick(200)) * ms }
+	if svc.Queue != 0 {
+		svc.Discipline = service.Discipline(pick(4))
+	}
+	for range pick(3) {
+		e := []service.Ending{{Status: 503}, {Fault: service.FaultRefuse}, {Fault: service.FaultReset}, {Fault: service.FaultHang}}
+		o := service.Outage{At: few(), For: 1 + few(), Ending: e[pick(4)]}
+		if pick(2) == 0 {
+			o.Every = o.For + 1 + few()
+		}
+		svc.Outages = append(svc.Outages, o)
+	}
+	for range pick(3) {
+		x := service.Stall{At: few(), Every: few(), For: dist(t, "exponential(5ms)")}
+		if x.Every < 10*ms {
+			x.Every = 0
+		}
+		x.Apart = x.Every > 0 && pick(2) == 0
+		svc.Stalls = append(svc.Stalls, x)
 	}
 }

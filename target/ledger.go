@@ -102,7 +102,7 @@ type Counts struct {
 // Cancelled counts callers that left before the answer was due.
 type Cancelled struct {
 	Queued  uint64 `json:"queued"`  // while the request waited for a slot
-	Running uint64 `json:"running"` // while it was worked on, or shed
+	Running uint64 `json:"running"` // while it was worked on, shed or left to hang
 	Dropped uint64 `json:"dropped"` // the work ended with it
 	WentOn  uint64 `json:"went_on"` // the work went on
 }

@@ -97,6 +97,7 @@ func newLoop(t *Target, cfg *Config) (*loop, error) {
 // listen gives the loop replica index of the service, whose listener is fd.
 func (l *loop) listen(index, fd int) error {
 	r := &replica{index: index, fd: fd, server: service.New(&l.target.spec, index, l.target.seed)}
+	r.server.Mark(clock.Now())
 	l.replicas = append(l.replicas, r)
 	return l.poll.Add(fd, listenerBit|uint64(len(l.replicas)-1))
 }
@@ -265,9 +266,6 @@ func (l *loop) begin(id uint32, at clock.Time) {
 		key = run
 	}
 	run := l.tallies.find(key)
-	sp := &l.target.spec
-	shed := sp.Slots > 0 && rp.server.Busy() >= sp.Slots && sp.Queue >= 0 && rp.server.Waiting() >= sp.Queue
-
 	r := l.records.take()
 	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Deadline: clock.Never}, at)
 	*l.records.at(r) = record{job: job, due: clock.Never, conn: id, replica: c.replica, run: run}
@@ -275,8 +273,9 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	c.state, c.rec, c.run, c.left = serving, r, run, false
 
 	drawn := rp.server.Drawn(job)
+	shed := rp.server.Shed(job)
 	if shed { // the digest is about the keys, not about the queue
-		drawn, _ = sp.Draw(l.target.seed, rp.index, call, attempt)
+		drawn, _ = l.target.spec.Draw(l.target.seed, rp.index, call, attempt)
 	}
 	l.tallies.at(run).arrived(rp, call, attempt, drawn, shed)
 }
@@ -291,7 +290,7 @@ func (l *loop) leave(id uint32) {
 	c.left = true
 	rec := l.records.at(c.rec)
 	t := l.tallies.at(rec.run)
-	if rec.due == clock.Never {
+	if l.replicas[rec.replica].server.Queued(rec.job) {
 		t.Cancelled.Queued++
 	} else {
 		t.Cancelled.Running++

@@ -117,7 +117,7 @@ func sums(t testing.TB, r *Run) {
 	if r.Arrived != r.First+r.Later {
 		t.Errorf("arrived %d, first + later = %d", r.Arrived, r.First+r.Later)
 	}
-	if n := r.AnsweredTotal() + r.AfterLeft + r.Cancelled.Dropped + r.InFlight; n != r.Arrived {
+	if n := r.AnsweredTotal() + r.Broken + r.AfterLeft + r.Cancelled.Dropped + r.InFlight; n != r.Arrived {
 		t.Errorf("arrived %d, the ends and those in flight add up to %d", r.Arrived, n)
 	}
 	if c := r.Cancelled; c.Queued+c.Running != c.Dropped+c.WentOn {

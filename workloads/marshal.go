@@ -169,23 +169,20 @@ func (y *yamlWriter) service(s *service.Spec) {
 	}
 	y.span("retry-after", s.RetryAfter)
 	y.word("cancel", s.Cancel.String())
+	y.schedules(s)
 	if s.Body != 0 {
 		y.word("body", units.FormatSize(int64(s.Body)))
 	}
-	if len(s.Each) == 0 {
-		return
-	}
-	y.open("each")
-	for _, e := range s.Each {
-		y.WriteString(y.indent + "- replica: " + strconv.Itoa(e.Replica) + "\n")
+	y.maps("each", len(s.Each), func(i int) {
+		e := &s.Each[i]
+		y.word("replica", strconv.Itoa(e.Replica))
 		if e.Factor != 0 {
-			y.word("  factor", formatNumber(e.Factor))
+			y.word("factor", formatNumber(e.Factor))
 		}
 		if e.Time != nil {
-			y.word("  time", e.Time.String())
+			y.word("time", e.Time.String())
 		}
-	}
-	y.close()
+	})
 }
 
 // quote writes a scalar: plain when it is a plain word for certain, else in

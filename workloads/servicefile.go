@@ -40,6 +40,8 @@ func decodeService(v value, in string) (*service.Spec, error) {
 		{"status", func(v value) error { return setStatus(s, v) }},
 		{"retry-after", spanField(&s.RetryAfter)},
 		{"cancel", wordField(&s.Cancel, "none, queued or running", service.CancelNamed)},
+		{"outage", func(v value) error { return setOutages(&s.Outages, v) }},
+		{"stall", func(v value) error { return setStalls(&s.Stalls, v) }},
 		{"body", textField(&body, "a size such as 1KiB", func(s string) (int64, error) {
 			n, err := units.ParseSize(s)
 			if err == nil && n > math.MaxInt32 {
@@ -60,7 +62,7 @@ func decodeService(v value, in string) (*service.Spec, error) {
 		}
 	}
 	if err == nil && lines["retry-after"] != 0 && !SaysRetryAfter(s) {
-		err = errors.New("retry-after needs a status 429 or 503, or a bounded queue whose shed is one of them")
+		err = errors.New("retry-after needs a status 429 or 503, an outage of that kind, or a bounded queue whose shed is one of them")
 	}
 	if err != nil {
 		// Messages begin with the key they are about.
@@ -81,10 +83,13 @@ func decodeService(v value, in string) (*service.Spec, error) {
 }
 
 // SaysRetryAfter says whether the service may send the answers that carry its
-// retry-after: 429 or 503, by chance or from a full queue.
+// retry-after: 429 or 503, by chance, in an outage or from a full queue.
 func SaysRetryAfter(s *service.Spec) bool {
 	busy := func(status uint16) bool { return status == 429 || status == 503 }
 	if s.Slots > 0 && s.Queue >= 0 && (s.Shed == 0 || busy(s.Shed)) { // 0 sheds with 503
+		return true
+	}
+	if slices.ContainsFunc(s.Outages, func(o service.Outage) bool { return busy(o.Ending.Status) }) {
 		return true
 	}
 	return slices.ContainsFunc(s.Status, func(w service.StatusShare) bool { return busy(w.Status) && w.Share > 0 })

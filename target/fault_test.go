@@ -1,0 +1,89 @@
+package target
+
+import (
+	"errors"
+	"io"
+	"syscall"
+	"testing"
+	"time"
+
+	"latencylab/service"
+)
+
+// TestOutage: what a caller sees of an outage that lasts as long as the target.
+func TestOutage(t *testing.T) {
+	for _, row := range []struct {
+		what   string
+		ending service.Ending
+		read   func(c *caller)
+		want   Counts
+		status map[uint16]uint64
+	}{
+		{what: "an answer with its status, and the connection goes on", ending: service.Ending{Status: 503},
+			read: func(c *caller) {
+				resp, _ := c.answer("GET")
+				if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "2" {
+					c.t.Errorf("answer %d with Retry-After %q, want 503 with 2", resp.StatusCode, resp.Header.Get("Retry-After"))
+				}
+			},
+			want: Counts{Arrived: 1, First: 1}, status: map[uint16]uint64{503: 1}},
+		{what: "the connection closes without an answer", ending: service.Ending{Fault: service.FaultRefuse},
+			read: (*caller).closed, want: Counts{Arrived: 1, First: 1, Broken: 1}},
+		{what: "the connection is reset", ending: service.Ending{Fault: service.FaultReset},
+			read: func(c *caller) {
+				if _, err := io.ReadAll(c.r); !errors.Is(err, syscall.ECONNRESET) {
+					c.t.Errorf("read: %v, want a reset", err)
+				}
+			},
+			want: Counts{Arrived: 1, First: 1, Broken: 1}},
+		{what: "nothing comes until the caller leaves", ending: service.Ending{Fault: service.FaultHang},
+			read: func(c *caller) {
+				c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+				if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, syscall.EAGAIN) && !isTimeout(err) {
+					c.t.Errorf("read %d bytes, %v, want nothing", n, err)
+				}
+				c.Close()
+			},
+			want: Counts{Arrived: 1, First: 1, Cancelled: Cancelled{Running: 1, Dropped: 1}}},
+	} {
+		t.Run(row.what, func(t *testing.T) {
+			spec := &service.Spec{Queue: -1, Slots: 1, Time: dist(t, "1h"),
+				Outages: []service.Outage{{For: time.Hour, Ending: row.ending}}}
+			if row.ending.Status != 0 {
+				spec.RetryAfter = 2 * time.Second
+			}
+			tg := begin(t, Config{Service: spec})
+			c := dial(t, tg.Replicas()[0])
+			c.send(get("r", 1, 1))
+			row.read(c)
+			settle(t, "the end of the request", func() bool { r := tg.Ledger().Run("r"); return r != nil && r.InFlight == 0 })
+			r := tg.Ledger().Run("r")
+			sums(t, r)
+			row.want.DrawsFirst, row.want.DrawsAll, row.want.Unstamped = r.DrawsFirst, r.DrawsAll, r.Unstamped
+			if r.Counts != row.want || len(r.Answered) != len(row.status) || r.Answered[503] != row.status[503] {
+				t.Errorf("%+v, answered %v, want %+v and %v", r.Counts, r.Answered, row.want, row.status)
+			}
+			if want := digestOf(1, 1, time.Hour); r.DrawsAll != want {
+				t.Errorf("draws %x, want %x as without an outage", r.DrawsAll, want)
+			}
+		})
+	}
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// TestStall: the target's clock of stalls begins with the target.
+func TestStall(t *testing.T) {
+	began := time.Now()
+	spec := &service.Spec{Queue: -1, Time: dist(t, "1ms"), Stalls: []service.Stall{{For: dist(t, "150ms")}}}
+	tg := begin(t, Config{Service: spec})
+	c := dial(t, tg.Replicas()[0])
+	c.send(plainGet)
+	c.answer("GET")
+	if took := time.Since(began); took < 150*time.Millisecond {
+		t.Errorf("an answer %v after the target began, want none in the first 150 ms", took)
+	}
+}
