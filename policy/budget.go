@@ -383,9 +383,11 @@ func (f *funds) over() {
 }
 
 // take pays from both budgets or from none. cost is that of the policy's own.
+// The cause of a hedge does not matter.
 func (f *funds) take(k Kind, c cause, now clock.Time) (cost int64, ok bool) {
 	var own int64
 	if k == Hedged {
+		c = causeFailure
 		if own, ok = f.hedges.take(k, c, now); !ok {
 			return 0, false
 		}

@@ -287,6 +287,14 @@ func TestFundsPayTogether(t *testing.T) {
 	if want := ([2]float64{2, 5}); state() != want {
 		t.Errorf("a planned retry is given back once: %v, want %v", state(), want)
 	}
+	dear := newFunds(&Policy{Budget: Budget{Capacity: 10, CostTimeout: 9}, Hedge: Hedge{Budget: Budget{Capacity: 10, CostTimeout: 9}}})
+	if cost, _ := dear.take(Hedged, causeTimeout, 0); cost != token {
+		t.Errorf("a hedge beside one that timed out costs %d", cost)
+	}
+	dear.refund(Hedged, token, 0)
+	if tokensOf(&dear.hedges, 0) != 10 || tokensOf(&dear.purse, 0) != 10 {
+		t.Errorf("it is not given back whole: %v and %v tokens", tokensOf(&dear.purse, 0), tokensOf(&dear.hedges, 0))
+	}
 	own := newFunds(&Policy{Hedge: Hedge{Budget: Budget{Kind: BudgetConcurrency, MinConcurrency: 1}}})
 	if cost, ok := own.take(Hedged, causeFailure, 0); !ok || cost != 0 {
 		t.Errorf("a hedge with a place: %v", ok)

@@ -32,6 +32,12 @@ type Policy struct {
 	Hedge   Hedge
 	Budget  Budget
 	Breaker Breaker
+	// Throttle rejects whole calls at their start, Limit bounds the attempts
+	// that are open.
+	Throttle Throttle
+	Limit    Limit
+	// Wire is the header that tells the server how much of the Deadline is left.
+	Wire Wire
 
 	// Cancel is what the driver does to an attempt whose answer is no longer wanted.
 	Cancel Cancel
