@@ -29,7 +29,7 @@ const (
 	exitFailed      = 1   // nothing was measured, or a result was not written
 	exitUsage       = 2   // flags, workload or policy
 	exitInvalid     = 3   // a figure that a comparison or an objective uses is not valid
-	exitMissed      = 4   // an objective or a claim was missed
+	exitMissed      = 4   // an objective or a claim was missed, or a pitfall found
 	exitInterrupted = 130 // written and marked
 )
 
@@ -80,6 +80,7 @@ var commands = []command{
 	{"sim", runSim},
 	{"lab", runLab},
 	{"report", runReport},
+	{"lint", runLint},
 	{childCommand, runChild},
 }
 
@@ -92,13 +93,15 @@ sockets and in virtual time.
   sim WORKLOAD          the same in virtual time
   lab [NAME]            built-in experiments; without NAME, the list
   report RUN.json       render a saved result, or a histogram log (.hlog)
+  lint WORKLOAD         pitfalls of a workload's policies
 
   --version             version, commit and Go
   --help                this, or the flags of a command: loadgen run --help
 
 Results go to stdout, progress and warnings to stderr. Exit code: 0 done and
 valid; 1 nothing measured or result not written; 2 flags, workload or policy;
-3 a figure in use is not valid; 4 a claim was missed; 130 interrupted.
+3 a figure in use is not valid; 4 a claim was missed or a pitfall found; 130
+interrupted.
 
 examples:
   loadgen run
@@ -164,7 +167,7 @@ func (a *app) dispatch() error {
 	if strings.HasPrefix(name, "-") {
 		return usagef("the flag %s stands before a command, want loadgen COMMAND [flags]; see loadgen --help", name)
 	}
-	return usagef("unknown command %q, want run, sim, lab or report", name)
+	return usagef("unknown command %q, want run, sim, lab, report or lint", name)
 }
 
 // print writes s to standard output.
