@@ -24,42 +24,37 @@ type call struct {
 	order uint64
 	slots [policy.MaxOpen]uint32 // attempt in each slot; 0: none
 	next  uint32                 // in the free list
-	from  uint32                 // the user, in a closed loop
-	book  uint8
-	open  bool
+	// from is the user, in a closed loop; of a hop's call the join, and part its
+	// number there.
+	from, part uint32
+	book       uint8
+	open       bool
+	status     uint16 // of the last failure: 502 without an answer, 504 by a timeout
 }
 
 // attempt is one send, from the client's side until nobody waits for its answer
 // and from the server's side until its job is over.
 type attempt struct {
 	sent    clock.Time
-	id      uint64 // of the call: it keys the draws
-	order   uint64 // of its event in the heap: request, end or reply; 0: none
-	leave   uint64 // of its event that the caller has left; 0: none
-	hint    time.Duration
-	call    uint32 // index, while wanted
+	id      uint64        // of the call: it keys the draws
+	order   uint64        // of its event in the heap: request, end or reply; 0: none
+	leave   uint64        // of its event that the caller has left; 0: none
+	hint    time.Duration // of the answer; on the way in: the time left that was told, 0: none
+	call    uint32        // index, while wanted; in the free list: the next attempt
 	number  uint32
-	job     service.Job // 0: its server does not know it, or not any more
-	next    uint32      // in the free list
+	job     service.Job // 0: its server does not know it, or not any more; at a hop: its join
 	replica uint16
 	status  uint16        // of the answer on its way
 	fault   service.Fault // the same
 	slot    uint8
 	kind    policy.Kind
 	wanted  bool
+	book    uint8 // of the call
 }
 
 // start begins the call of an arrival, or of a user.
 func (w *world) start(id uint64, user uint32, at clock.Time, burn bool) {
 	w.count++
-	i := w.freeCall
-	if i != 0 {
-		w.freeCall = w.calls[i].next
-	} else {
-		i = uint32(len(w.calls))
-		w.calls = append(w.calls, call{})
-		w.grown(len(w.calls))
-	}
 	var own uint8
 	if !burn {
 		w.counted++
@@ -68,16 +63,32 @@ func (w *world) start(id uint64, user uint32, at clock.Time, burn bool) {
 		l, skip := w.split.assign(id, at)
 		own, burn = l, burn || skip
 	}
+	i := w.take(id, at, book(own, burn))
 	c := &w.calls[i]
-	c.id, c.from, c.intended, c.due, c.open, c.book = id, user, at, clock.Never, true, book(own, burn)
+	c.from = user
 	w.live++
-	w.book[c.book].Calls.Scheduled++
 	r := policy.Request{ID: id, Intended: at, Idempotent: w.cfg.Idempotent}
 	key := id
 	if len(w.users) > 0 {
 		key = uint64(user)
 	}
 	w.apply(i, c.k.Start(w.lanes[own].client(key), r, at))
+}
+
+// take makes a record of a call that begins.
+func (w *world) take(id uint64, intended clock.Time, book uint8) uint32 {
+	i := w.freeCall
+	if i != 0 {
+		w.freeCall = w.calls[i].next
+	} else {
+		i = uint32(len(w.calls))
+		w.calls = append(w.calls, call{})
+		w.grown(len(w.calls))
+	}
+	c := &w.calls[i]
+	c.id, c.intended, c.due, c.open, c.book, c.status = id, intended, clock.Never, true, book, 0
+	w.book[book].Calls.Scheduled++
+	return i
 }
 
 // apply does what an Action says, and what follows from doing it.
@@ -149,17 +160,21 @@ func (w *world) timer(i uint32) {
 func (w *world) send(i uint32, c *call, act *policy.Action) {
 	n := w.freeAtt
 	if n != 0 {
-		w.freeAtt = w.attempts[n].next
+		w.freeAtt = w.attempts[n].call
 	} else {
 		n = uint32(len(w.attempts))
 		w.attempts = append(w.attempts, attempt{})
 		w.grown(len(w.attempts))
 	}
-	w.attempts[n] = attempt{sent: w.now, id: c.id, call: i, number: act.Attempt, replica: act.Replica, slot: act.Slot, kind: act.Kind, wanted: true}
+	w.attempts[n] = attempt{sent: w.now, id: c.id, call: i, number: act.Attempt, replica: act.Replica, slot: act.Slot, kind: act.Kind, wanted: true, book: c.book}
 	c.slots[act.Slot] = n
 	w.book[c.book].Sent(act.Kind)
 	w.cur[c.book].Sent++
-	if w.cfg.Net == 0 {
+	l := &w.lanes[c.book>>1]
+	if l.tell > 0 {
+		w.attempts[n].hint = w.told(c, l.tell)
+	}
+	if w.cfg.Net == 0 && !l.toHop {
 		w.arrive(n)
 		return
 	}
@@ -169,8 +184,12 @@ func (w *world) send(i uint32, c *call, act *policy.Action) {
 // arrive gives an attempt to its server.
 func (w *world) arrive(n uint32) {
 	a := &w.attempts[n]
+	if w.lanes[a.book>>1].toHop {
+		w.enter(n)
+		return
+	}
 	s := w.servers[a.replica]
-	j, st := s.Begin(service.Request{Tag: n, Call: a.id, Attempt: a.number, Deadline: clock.Never}, w.now)
+	j, st := s.Begin(service.Request{Tag: n, Call: a.id, Attempt: a.number, Deadline: w.heard(a)}, w.now)
 	a.job = j
 	if a.number == 1 {
 		w.draws += draw.Mix(a.id, 1, uint64(s.Drawn(j)))
@@ -257,6 +276,7 @@ func (w *world) answer(n uint32) {
 	if d == policy.DispOK {
 		b.AttemptWon(kind, took)
 	} else {
+		c.status = status
 		b.AttemptAnswered(kind, took)
 		key := ledger.ErrorKey{Class: ledger.ClassStatus, Phase: policy.PhaseBody, Status: status}
 		if !b.Again(key) {
@@ -275,6 +295,7 @@ func (w *world) broken(i uint32, c *call, slot uint8, kind policy.Kind, replica 
 	act := c.k.Reply(slot, policy.Result{Disposition: policy.DispRetryable, Phase: key.Phase}, w.now)
 	b := w.book[c.book]
 	b.AttemptBroken(kind)
+	c.status = 502
 	if !b.Again(key) {
 		b.AddError(key, fmt.Sprintf("%s by replica %d", key.Class, replica))
 	}
@@ -291,6 +312,7 @@ func (w *world) cancel(c *call, slot uint8, timeout ledger.Class) {
 	a.wanted = false
 	b := w.book[c.book]
 	if timeout != ledger.ClassNone {
+		c.status = 504
 		b.AttemptTimedOut(a.kind)
 		w.overdue(b, a, timeout)
 	} else {
@@ -313,7 +335,7 @@ func (w *world) overdue(b *ledger.Ledger, a *attempt, class ledger.Class) {
 
 // depart tells the server that the caller of the attempt has left.
 func (w *world) depart(n uint32) {
-	if w.cfg.Net == 0 {
+	if w.cfg.Net == 0 && !w.lanes[w.attempts[n].book>>1].toHop {
 		w.vacate(n)
 		return
 	}
@@ -336,6 +358,10 @@ func (w *world) left(n uint32) {
 // vacate lets the server decide what becomes of the work.
 func (w *world) vacate(n uint32) {
 	a := &w.attempts[n]
+	if w.lanes[a.book>>1].toHop {
+		w.forsaken(n)
+		return
+	}
 	dropped, st := w.servers[a.replica].Cancel(a.job, w.now)
 	if dropped && st.Job != a.job { // else the job holds its slot on
 		if a.order != 0 {
@@ -352,7 +378,7 @@ func (w *world) free(n uint32) {
 	a := &w.attempts[n]
 	a.job, a.wanted = 0, false
 	if a.leave == 0 {
-		a.next, w.freeAtt = w.freeAtt, n
+		a.call, w.freeAtt = w.freeAtt, n
 	}
 }
 
@@ -376,7 +402,6 @@ func (w *world) conclude(i uint32, c *call, o policy.Outcome) {
 
 // drop notes the response and gives the call's record back.
 func (w *world) drop(i uint32, c *call, o policy.Outcome, response time.Duration) {
-	w.results += draw.Mix(c.id, uint64(o), uint64(response))
 	if c.book&1 == dataBook {
 		w.book[c.book].Tail.Record(c.intended.Sub(w.dataStart), response, o != policy.OK)
 	}
@@ -391,17 +416,26 @@ func (w *world) drop(i uint32, c *call, o policy.Outcome, response time.Duration
 	}
 	c.open = false
 	c.next, w.freeCall = w.freeCall, i
+	if int(c.book) >= w.hopBooks {
+		if c.from != 0 && !w.stopped {
+			w.joined(c.from, c.part, o, c.answered(o))
+		}
+		return
+	}
+	w.results += draw.Mix(c.id, uint64(o), uint64(response))
 	w.live--
 	if len(w.users) > 0 {
 		w.think(c.from)
 	}
 }
 
-// giveUp ends all calls that are open, in the order of their records.
+// giveUp ends all calls of users that are open, in the order of their records,
+// and those of hops when the run is over.
 func (w *world) giveUp() {
-	for i := 1; w.live > 0 && i < len(w.calls); i++ {
+	hops := w.stopped && len(w.hops) > 0
+	for i := 1; (w.live > 0 || hops) && i < len(w.calls); i++ {
 		c := &w.calls[i]
-		if !c.open {
+		if !c.open || int(c.book) >= w.hopBooks && !hops {
 			continue
 		}
 		b := w.book[c.book]

@@ -83,6 +83,12 @@ type lane struct {
 	policy  *policy.Policy
 	clients []*policy.Client
 	phased  bool // the policy wants to know of phases
+	// toHop says that it calls hop number next and not the service. What goes to
+	// and from a hop always takes an event, if only at the same instant: a call is
+	// not told of an answer while it sends.
+	toHop bool
+	next  int
+	tell  time.Duration
 }
 
 // client returns the one that call id belongs to.
@@ -162,7 +168,7 @@ func (s *splitter) toss(id uint64) uint8 {
 	return s.order[id%size]
 }
 
-// Record is what one policy did in one block, or in all of them.
+// Record is what one policy, or one hop, did in one block, or in all of them.
 type Record struct {
 	// Data is the ledger of the calls that were intended in the data.
 	Data *ledger.Ledger

@@ -195,7 +195,7 @@ func TestEveryRecordIsGivenBack(t *testing.T) {
 			w.settle()
 		}
 		free := 0
-		for n := w.freeAtt; n != 0; n = w.attempts[n].next {
+		for n := w.freeAtt; n != 0; n = w.attempts[n].call {
 			free++
 		}
 		if free != len(w.attempts)-1 {

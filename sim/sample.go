@@ -16,9 +16,9 @@ type Sample struct {
 	Requests int
 	// Calls are open.
 	Calls int
-	// Begun are the calls that began since the last sample, or since the begin of
-	// the block, and Sent the attempts that were sent to the servers: their ratio
-	// is the amplification of the load.
+	// Begun are the users' calls that began since the last sample, or since the
+	// begin of the block, and Sent the attempts that were sent to the servers, by
+	// the last hop if there are hops: their ratio is the amplification of the load.
 	Begun, Sent uint64
 }
 
@@ -71,9 +71,13 @@ func (w *world) sample(at clock.Time) {
 		s.Requests += v.Busy() + v.Waiting()
 	}
 	var begun, sent uint64
-	for _, b := range w.book {
-		begun += b.Calls.Scheduled
-		sent += b.Attempts.Sent
+	for i, b := range w.book {
+		if i < w.hopBooks {
+			begun += b.Calls.Scheduled
+		}
+		if !w.lanes[i/2].toHop {
+			sent += b.Attempts.Sent
+		}
 	}
 	s.Begun, s.Sent = begun-w.sampled[0], sent-w.sampled[1]
 	w.sampled = [2]uint64{begun, sent}

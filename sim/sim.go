@@ -11,6 +11,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -50,6 +51,13 @@ type Config struct {
 	Clients int
 	// Idempotent says that the request may be sent more than once.
 	Idempotent bool
+	// Tell makes the users tell what they call how much time a call has left, as
+	// Hop.Tell does. 0 means that nothing is told.
+	Tell time.Duration
+	// Hops are the servers between the users and the service, in the order in
+	// which a call passes them. With hops, blocks do not end before all calls of
+	// hops have: the clock goes on until then.
+	Hops []Hop
 	// Net is the time that a request, an answer or the news that a caller has
 	// left takes from one side to the other. 0 means none.
 	Net time.Duration
@@ -107,6 +115,9 @@ type Block struct {
 	// without the state of any client, and Lanes holds what each did.
 	Record
 	Lanes []Record
+	// Hops are the records of Config.Hops. Calls of a hop belong to the burn-in if
+	// that of the user did.
+	Hops []Record
 }
 
 // Result is the record of a run.
@@ -118,6 +129,7 @@ type Result struct {
 	// Lanes are the sums over the blocks for each of Config.Lanes, in order, with
 	// the state of the last block.
 	Lanes  []Record
+	Hops   []Record // the same of Config.Hops
 	Blocks []Block
 	// Arrivals is the number of calls scheduled, or begun by users, burn-in
 	// included, and ArrivalsDigest identifies their gaps (workloads.Schedule); 0 in
@@ -174,7 +186,7 @@ func (c *Config) check() error {
 	case c.Sample < 0:
 		return fmt.Errorf("sample = %v, want 0 or more", c.Sample)
 	}
-	if err := c.checkUsers(); err != nil {
+	if err := cmp.Or(c.checkUsers(), c.checkHops()); err != nil {
 		return err
 	}
 	for i, b := range c.Blocks {
@@ -211,6 +223,9 @@ func Run(cfg Config) (*Result, error) {
 	for range cfg.Lanes {
 		r.Lanes = append(r.Lanes, Record{Data: ledger.New(cfg.Within)})
 	}
+	for range cfg.Hops {
+		r.Hops = append(r.Hops, Record{Data: ledger.New(cfg.Within)})
+	}
 	for i, b := range cfg.Blocks {
 		if i > 0 {
 			w.settle()
@@ -223,6 +238,9 @@ func Run(cfg Config) (*Result, error) {
 		r.Burn.Merge(&blk.Burn)
 		for i := range blk.Lanes {
 			r.Lanes[i].add(&blk.Lanes[i])
+		}
+		for i := range blk.Hops {
+			r.Hops[i].add(&blk.Hops[i])
 		}
 		r.Blocks = append(r.Blocks, blk)
 		r.Elapsed = time.Duration(blk.End)

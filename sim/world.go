@@ -30,7 +30,8 @@ type world struct {
 	cfg      *Config
 	schedule *workloads.Schedule
 	users    []user // of a closed loop
-	lanes    []lane
+	lanes    []lane // of users, then of hops
+	hops     []hop
 	tied     bool // some lane has its servers drop the copies of a started call
 	split    splitter
 	servers  []*service.Server
@@ -40,10 +41,14 @@ type world struct {
 	freeCall uint32    // first free one, linked by next; 0: none
 	attempts []attempt // slab; attempts[0] is not used
 	freeAtt  uint32
+	joins    []join // slab; joins[0] is not used
+	freeJoin uint32
 
 	now  clock.Time
 	live int              // calls that have not ended
 	book []*ledger.Ledger // two of each lane
+	// hopBooks is the number of the first book of a hop.
+	hopBooks int
 
 	// Of the block under way.
 	block                    workloads.Block
@@ -92,23 +97,28 @@ func newWorld(cfg *Config) *world {
 	}
 	w.users = make([]user, cfg.Users)
 	n := cfg.Service.Servers()
-	for i := range cfg.Lanes {
-		w.addLane(&cfg.Lanes[i], n)
+	replicas := n
+	if len(cfg.Hops) > 0 {
+		replicas = 1
 	}
-	if len(cfg.Lanes) == 0 {
-		w.addLane(&cfg.Policy, n)
+	for i := range max(len(cfg.Lanes), 1) {
+		w.addLane(cfg.lane(i), replicas, max(cfg.Clients, 1), cfg.Seed)
+		l := &w.lanes[i]
+		l.toHop, l.tell = len(cfg.Hops) > 0, cfg.Tell
 	}
+	w.hopBooks = len(w.book)
+	w.newHops(n)
 	for i := range n {
 		w.servers = append(w.servers, service.New(cfg.Service, i, cfg.TargetSeed))
 	}
 	return w
 }
 
-// addLane adds a policy that picks from so many replicas.
-func (w *world) addLane(p *policy.Policy, replicas int) {
+// addLane adds a policy with its clients, which pick from so many replicas.
+func (w *world) addLane(p *policy.Policy, replicas, clients int, seed uint64) {
 	l := lane{policy: p}
-	for range max(w.cfg.Clients, 1) {
-		l.clients = append(l.clients, policy.NewClient(p, replicas, w.cfg.Seed))
+	for range clients {
+		l.clients = append(l.clients, policy.NewClient(p, replicas, seed))
 	}
 	l.phased = l.clients[0].Phased()
 	w.tied = w.tied || p.Cancel == policy.CancelTied
@@ -229,7 +239,7 @@ func (w *world) grown(records int) {
 // inUse is the number of attempts that a call or a server knows.
 func (w *world) inUse() int {
 	n := len(w.attempts) - 1
-	for i := w.freeAtt; i != 0; i = w.attempts[i].next {
+	for i := w.freeAtt; i != 0; i = w.attempts[i].call {
 		n--
 	}
 	return n
@@ -251,13 +261,20 @@ func (w *world) finish() Block {
 	}
 	w.giveUp()
 	w.cut(w.now)
+	end := w.now
+	if len(w.hops) > 0 && !w.stopped {
+		w.runOut()
+	}
 	for _, b := range w.book {
 		if len(w.users) == 0 { // in a closed loop there is no schedule to lag behind
 			b.Lag.RecordN(0, b.Calls.Scheduled)
 		}
 		b.PoolWait.RecordN(0, b.Attempts.First+b.Attempts.Retries)
 	}
-	blk := Block{Start: w.base, DataStart: w.dataStart, DataEnd: w.dataEnd, End: w.now}
+	blk := Block{Start: w.base, DataStart: w.dataStart, DataEnd: w.dataEnd, End: end}
+	for i := range w.hops {
+		blk.Hops = append(blk.Hops, w.record(int(w.hops[i].lane)))
+	}
 	if len(w.cfg.Lanes) == 0 {
 		blk.Record = w.record(0)
 		return blk
@@ -285,12 +302,19 @@ func (w *world) record(lane int) Record {
 // for the policy it stands still.
 func (w *world) settle() {
 	from := w.now
+	w.runOut()
+	if len(w.hops) == 0 {
+		w.now = from
+	}
+}
+
+// runOut takes all events that are left.
+func (w *world) runOut() {
 	w.nextLook = clock.Never
 	for len(w.events.a) > 0 {
 		w.now = max(w.now, w.events.a[0].at)
 		w.step()
 	}
-	w.now = from
 }
 
 // advance moves the time on to t and reports what is due by then.
@@ -375,7 +399,7 @@ func (w *world) cut(t clock.Time) {
 	if w.cfg.OnInterval == nil {
 		return
 	}
-	for n := range w.cur {
+	for n := range w.hopBooks {
 		i := &w.cur[n^1] // the burn-in of a lane comes first
 		burn := n^1&1 == burnBook
 		if i.Ended > 0 || i.Sent > 0 || t > w.cutFrom && burn == (w.cutFrom < w.dataStart) {

@@ -144,7 +144,7 @@ var faults = []fault{
 		why: "a Retry-After date is waited for up to a second too long"},
 
 	// sim
-	{file: "sim/world.go", old: "policy.NewClient(p, replicas, w.cfg.Seed)", new: "policy.NewClient(p, replicas, w.cfg.TargetSeed)",
+	{file: "sim/world.go", old: "w.addLane(cfg.lane(i), replicas, max(cfg.Clients, 1), cfg.Seed)", new: "w.addLane(cfg.lane(i), replicas, max(cfg.Clients, 1), cfg.TargetSeed)",
 		why: "the client draws with the target's seed"},
 	{file: "sim/call.go", old: "Status: status, Hint: hint}", new: "Status: status}",
 		why: "the simulated client never hears of Retry-After"},

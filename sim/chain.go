@@ -1,0 +1,291 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/draw"
+	"latencylab/policy"
+	"latencylab/service"
+)
+
+// MaxHops is the largest number of hops in a run.
+const MaxHops = 16
+
+// Hop is a server between the users and the service that does no work of its
+// own: for each request it calls on, by a policy of its own, the next hop or, the
+// last one, the service. It has room for any number of requests and is one
+// client of what it calls.
+//
+// A request is answered with 200 when enough of the hop's calls have ended ok,
+// and else, as soon as that cannot be any more, with the status of the call that
+// decided it: the last status that it was answered with, 504 when a timeout or
+// the deadline was the end of it, 502 when its connection broke, 503 when its
+// policy did not send. Calls that are not needed any more are cancelled; in the
+// hop's ledger they are unfinished.
+type Hop struct {
+	Policy policy.Policy
+	// Fan is the number of calls that are begun at once for each request, and
+	// Need how many of them must end ok. 0 means one call, and all of them.
+	Fan, Need int
+	// Tell makes the hop tell what it calls how much time its call has left
+	// (policy.Call.Deadline), in whole units of Tell, rounded down: 1 ms is
+	// x-deadline-ms. The instants in between count from the arrival of the
+	// request, as with any header that holds a remaining time. 0 means that
+	// nothing is told. A hop that is told the time heeds it: the earlier of it and
+	// of its policy's own deadline counts.
+	Tell time.Duration
+	// Cancels makes the hop cancel its calls when its caller has left. Without,
+	// they go on, retries and all.
+	Cancels bool
+	// Silent makes the hop answer nothing in place of a failure, as a handler does
+	// whose error nobody catches: its caller waits for its own timeout.
+	Silent bool
+}
+
+func (h *Hop) fan() int { return max(h.Fan, 1) }
+
+func (h *Hop) need() int {
+	if h.Need == 0 {
+		return h.fan()
+	}
+	return h.Need
+}
+
+var errTiedHop = errors.New("cancel=tied, but what is called is a hop: only servers with a queue drop copies that wait")
+
+// lane returns the policy of a lane of users.
+func (c *Config) lane(i int) *policy.Policy {
+	if len(c.Lanes) == 0 {
+		return &c.Policy
+	}
+	return &c.Lanes[i]
+}
+
+// checkHops returns an error for a chain that makes no sense.
+func (c *Config) checkHops() error {
+	if len(c.Hops) > MaxHops {
+		return fmt.Errorf("%d hops, want at most %d", len(c.Hops), MaxHops)
+	}
+	if c.Tell < 0 {
+		return fmt.Errorf("tell = %v, want 0 or more", c.Tell)
+	}
+	if len(c.Hops) > 0 {
+		for i := range max(len(c.Lanes), 1) {
+			if c.lane(i).Cancel == policy.CancelTied {
+				return errTiedHop
+			}
+		}
+	}
+	for i := range c.Hops {
+		h := &c.Hops[i]
+		err := h.Policy.Validate()
+		switch {
+		case err != nil:
+		case h.Fan < 0:
+			err = fmt.Errorf("fan = %d, want 1 or more", h.Fan)
+		case h.Need < 0 || h.Need > h.fan():
+			err = fmt.Errorf("need = %d, want 1 to fan=%d", h.Need, h.fan())
+		case h.Tell < 0:
+			err = fmt.Errorf("tell = %v, want 0 or more", h.Tell)
+		case h.Policy.Cancel == policy.CancelTied && i+1 < len(c.Hops):
+			err = errTiedHop
+		}
+		if err != nil {
+			return fmt.Errorf("hop %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// hop is the state of one Hop.
+type hop struct {
+	*Hop
+	lane  uint8
+	calls uint64 // begun, which numbers them
+}
+
+// join is what becomes of one request at a hop.
+type join struct {
+	attempt uint32 // the request; 0: the join is free
+	next    uint32 // in the free list
+	need    int    // calls that must still end ok
+	spare   int    // calls that may still fail
+	silent  bool   // it has failed and is not answered
+	kids    []uint32
+}
+
+// newHops makes the lanes of the chain. Each has a seed of its own: its calls
+// are numbered from 0 as those of the users are.
+func (w *world) newHops(servers int) {
+	for i := range w.cfg.Hops {
+		h := &w.cfg.Hops[i]
+		replicas := 1
+		if i+1 == len(w.cfg.Hops) {
+			replicas = servers
+		}
+		w.addLane(&h.Policy, replicas, 1, draw.Mix(w.cfg.Seed, uint64(i)+1, 0))
+		l := &w.lanes[len(w.lanes)-1]
+		l.toHop, l.next, l.tell = i+1 < len(w.cfg.Hops), i+1, h.Tell
+		w.hops = append(w.hops, hop{Hop: h, lane: uint8(len(w.lanes) - 1)})
+	}
+	if len(w.hops) > 0 {
+		w.joins = make([]join, 1)
+	}
+}
+
+// told returns the time that the call has left, in whole units, at least 1 ns.
+// 0: it has no deadline.
+func (w *world) told(c *call, unit time.Duration) time.Duration {
+	d := c.k.Deadline()
+	if d == clock.Never {
+		return 0
+	}
+	left := d.Sub(w.now)
+	return max(left-left%unit, 1)
+}
+
+// heard returns the deadline that the request, which arrives now, brings.
+func (w *world) heard(a *attempt) clock.Time {
+	if a.hint == 0 {
+		return clock.Never
+	}
+	d := w.now.Add(a.hint)
+	a.hint = 0
+	return d
+}
+
+// enter gives a request to its hop.
+func (w *world) enter(n uint32) {
+	a := &w.attempts[n]
+	h := &w.hops[w.lanes[a.book>>1].next]
+	j := w.freeJoin
+	if j != 0 {
+		w.freeJoin = w.joins[j].next
+	} else {
+		j = uint32(len(w.joins))
+		w.joins = append(w.joins, join{kids: make([]uint32, h.fan())})
+	}
+	jn := &w.joins[j]
+	if len(jn.kids) < h.fan() {
+		jn.kids = make([]uint32, h.fan())
+	}
+	jn.attempt, jn.need, jn.spare, jn.silent = n, h.need(), h.fan()-h.need(), false
+	a.job = service.Job(j)
+	r := policy.Request{Intended: w.now, Idempotent: w.cfg.Idempotent}
+	if d := w.heard(a); d != clock.Never {
+		r.Deadline = d
+	}
+	own := book(h.lane, a.book&1 == burnBook)
+	for part := range h.fan() {
+		if w.joins[j].attempt != n {
+			return // decided by calls that ended at once
+		}
+		r.ID = h.calls
+		h.calls++
+		i := w.take(r.ID, w.now, own)
+		c := &w.calls[i]
+		c.from, c.part = j, uint32(part)
+		w.joins[j].kids[part] = i
+		w.apply(i, c.k.Start(w.lanes[h.lane].clients[0], r, w.now))
+	}
+}
+
+// joined tells the request of a hop's call that the call has ended.
+func (w *world) joined(j, part uint32, o policy.Outcome, status uint16) {
+	jn := &w.joins[j]
+	jn.kids[part] = 0
+	if o == policy.OK {
+		if jn.need--; jn.need == 0 {
+			w.decide(j, 200)
+		}
+		return
+	}
+	if jn.spare--; jn.spare < 0 {
+		w.decide(j, status)
+	}
+}
+
+// decide answers a request at a hop with the status.
+func (w *world) decide(j uint32, status uint16) {
+	w.release(j)
+	jn := &w.joins[j]
+	n := jn.attempt
+	a := &w.attempts[n]
+	h := &w.hops[w.lanes[a.book>>1].next]
+	switch {
+	case !a.wanted:
+		w.part(j)
+		w.free(n)
+	case status != 200 && h.Silent:
+		jn.silent = true
+	default:
+		w.part(j)
+		a.status, a.fault = status, service.FaultNone
+		a.order = w.events.push(w.now.Add(w.cfg.Net), answers, reply, n)
+	}
+}
+
+// forsaken tells a hop that the caller of the request has left.
+func (w *world) forsaken(n uint32) {
+	a := &w.attempts[n]
+	j := uint32(a.job)
+	if !w.joins[j].silent && !w.hops[w.lanes[a.book>>1].next].Cancels {
+		return
+	}
+	w.release(j)
+	w.part(j)
+	w.free(n)
+}
+
+// part ends the join of a request, which has no open calls any more.
+func (w *world) part(j uint32) {
+	jn := &w.joins[j]
+	w.attempts[jn.attempt].job = 0
+	jn.attempt = 0
+	jn.next, w.freeJoin = w.freeJoin, j
+}
+
+// release cancels the open calls of a request.
+func (w *world) release(j uint32) {
+	for part, i := range w.joins[j].kids {
+		if i == 0 {
+			continue
+		}
+		w.joins[j].kids[part] = 0
+		c := &w.calls[i]
+		l := &w.lanes[c.book>>1]
+		b := w.book[c.book]
+		for m := c.k.Open(); m != 0; m &= m - 1 {
+			slot := bits.TrailingZeros8(m)
+			n := c.slots[slot]
+			c.slots[slot] = 0
+			a := &w.attempts[n]
+			a.wanted = false
+			b.AttemptCancelled(a.kind)
+			if l.policy.Cancel != policy.CancelDrain {
+				b.Connections.ClosedByCancel++
+				w.depart(n)
+			}
+		}
+		c.k.Abandon(w.now)
+		c.from = 0
+		response := w.now.Sub(c.intended)
+		b.CallUnfinished(response)
+		w.drop(i, c, policy.Going, response)
+	}
+}
+
+// answered returns the status with which a hop's call has ended.
+func (c *call) answered(o policy.Outcome) uint16 {
+	switch {
+	case o == policy.Expired:
+		return 504
+	case c.status == 0:
+		return 503
+	}
+	return c.status
+}
