@@ -62,15 +62,6 @@ func (s *scale) place(v float64) float64 {
 	return (v - s.low) / (s.high - s.low) * float64(s.cells-1)
 }
 
-// value is the inverse of place.
-func (s *scale) value(cell float64) float64 {
-	v := s.low + cell/float64(s.cells-1)*(s.high-s.low)
-	if s.log {
-		return math.Pow(10, v)
-	}
-	return v
-}
-
 // shows reports whether v has a place on the axis.
 func (s *scale) shows(v float64) bool {
 	if math.IsNaN(v) || math.IsInf(v, 0) || s.log && v <= 0 {
@@ -281,15 +272,15 @@ func ticks(s *scale, most int) []float64 {
 	}
 	first, last := math.Ceil(s.low-1e-9), math.Floor(s.high+1e-9)
 	every := max(1, math.Ceil((last-first)/float64(most)))
-	for e := first; e <= last; e += every {
-		add(math.Pow(10, e))
-	}
-	if len(out) >= 3 {
-		return out
-	}
-	for e := first - 1; e <= last; e++ {
-		add(2 * math.Pow(10, e))
-		add(5 * math.Pow(10, e))
+	few := last-first < 2
+	for e := first + math.Mod(last-first, every) - 1; e <= last; e++ {
+		if few || math.Mod(last-e, every) == 0 {
+			add(math.Pow(10, e))
+		}
+		if few {
+			add(2 * math.Pow(10, e))
+			add(5 * math.Pow(10, e))
+		}
 	}
 	return out
 }

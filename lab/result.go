@@ -56,8 +56,6 @@ func count[N ~int | ~uint64 | ~uint32](n N) Value { return num(float64(n)) }
 
 func word(s string) Value { return Value{Word: s} }
 
-func list(xs ...float64) Value { return Value{List: xs} }
-
 func absent(reason string) Value { return Value{Figure: results.Absent(reason)} }
 
 // nums returns present figures.

@@ -3,7 +3,6 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 	"latencylab/results"
 	"latencylab/service"
 	"latencylab/trial"
-	"latencylab/units"
 	"latencylab/workloads"
 )
 
@@ -79,11 +77,6 @@ func dist(s string) service.Dist {
 		panic(fmt.Sprintf("lab: %v", err)) // a lab's own constant
 	}
 	return d
-}
-
-// perUnit returns the rate of x calls in each unit of time.
-func perUnit(x float64, unit time.Duration) units.Rate {
-	return units.Rate(math.Round(x / unit.Seconds() * 1e6))
 }
 
 // tailCurve returns the share of calls slower than t against t in units of unit
