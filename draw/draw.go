@@ -17,7 +17,7 @@ type Stream uint64
 // Service, Slow and Status by (call, attempt) at the target, Jitter and Pick by
 // (call, attempt) at the client, Replica by the replica's number, Lane by the
 // permuted block of calls, Coin (of a hedge) and Hint (the spread of a server's
-// wait) by (call, attempt), Think by the user and the number of its call. At the
+// wait) by (call, attempt), Reject (of a throttle) by the call, Think by the user and the number of its call. At the
 // target, Turn is keyed by (turn, replica), SlowConn by (connection, replica),
 // SlowMoment by (window, replica, mark), Fault by (call, attempt), Stall by
 // (stall, replica, mark) and StallPhase by (replica, mark).
@@ -42,6 +42,7 @@ const (
 	StallPhase
 	Coin
 	Hint
+	Reject
 )
 
 // Bits returns 64 uniform bits for the key. It chains one SplitMix64 finaliser

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"latencylab/clock"
+	"latencylab/draw"
 )
 
 // Call is the state of one call. It is kept by value in the driver's record and
@@ -44,6 +45,7 @@ const (
 	repeatable flags = 1 << iota // the request may be sent more than once
 	touched                      // an attempt may have reached a server
 	committed                    // the head of an answer was accepted
+	accepted                     // the service took the call on: the throttle was told
 	paid                         // the planned retry has its token
 )
 
@@ -62,6 +64,7 @@ const (
 	endOK       ending = iota
 	endAnswered        // with a failure that is not the replica's, such as 404
 	endFailed
+	endThrottled // 429 or 503
 	endTimedOut
 	endCancelled // its answer was no longer wanted
 	endUnsent
@@ -92,6 +95,9 @@ func (k *Call) Start(c *Client, r Request, now clock.Time) Action {
 	if !c.inTime(now, k.deadline) {
 		return k.finish(Expired, RuleTime, now)
 	}
+	if c.throttle.k != 0 && c.throttle.request(now, draw.Uniform(c.seed, draw.Reject, k.id, 0, 0)) {
+		return k.finish(Failed, RuleThrottle, now)
+	}
 	replica, rule := k.admit(First, now)
 	if rule != RuleNone {
 		return k.finish(Failed, rule, now)
@@ -121,6 +127,13 @@ func (k *Call) Deadline() clock.Time {
 		return clock.Never
 	}
 	return k.deadline
+}
+
+// Left returns the time that is left of the deadline at now, what a driver tells
+// the server by Policy.Wire. ok is false when there is none.
+func (k *Call) Left(now clock.Time) (left time.Duration, ok bool) {
+	d := k.Deadline()
+	return max(d.Sub(now), 0), d != clock.Never
 }
 
 // Progress reports that the attempt in slot has entered phase p, or that more
@@ -205,9 +218,10 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 		k.close(slot, endCancelled, now)
 		return k.lost(Result{}, now)
 	}
-	how := endFailed
-	if r.Status != 0 && r.Status < 500 && r.Status != 429 {
-		how = endAnswered
+	k.cause = causeFailure
+	how := endOf(r.Status)
+	if how == endThrottled {
+		k.cause = causeThrottled
 	}
 	k.close(slot, how, now)
 	switch {
@@ -220,12 +234,27 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 		}
 		return k.finish(Failed, RuleDisposition, now)
 	}
-	k.cause = causeFailure
-	if r.Status == 429 || r.Status == 503 {
-		k.cause = causeThrottled
-	}
 	k.c.funds.failed()
 	return k.failed(r, now)
+}
+
+// endOf is how an attempt ended whose answer, of that status, is not wanted.
+func endOf(status uint16) ending {
+	switch {
+	case status == 429 || status == 503:
+		return endThrottled
+	case status != 0 && status < 500:
+		return endAnswered
+	}
+	return endFailed
+}
+
+// accept tells the throttle once that the service took the call on.
+func (k *Call) accept(now clock.Time) {
+	if !k.flags.has(accepted) {
+		k.flags |= accepted
+		k.c.throttle.accepted(now)
+	}
 }
 
 // lost goes on after an attempt that ended without any answer of its own.
@@ -338,6 +367,12 @@ func (k *Call) close(slot uint8, how ending, now clock.Time) {
 	if c.breakers != nil {
 		k.tellBreaker(s, how, now)
 	}
+	if c.limit.now != 0 {
+		c.limit.end(limitEnds[how], now.Sub(k.sent[s]))
+	}
+	if how <= endAnswered && c.throttle.k != 0 {
+		k.accept(now)
+	}
 	if c.peers.list != nil {
 		c.peers.ended(k.replica[s], how, now.Sub(k.sent[s]), now)
 	}
@@ -346,12 +381,18 @@ func (k *Call) close(slot uint8, how ending, now clock.Time) {
 	}
 }
 
+// limitEnds is what each ending says about the capacity of the service.
+var limitEnds = [...]limitEnd{
+	endOK: limitServed, endAnswered: limitServed, endFailed: limitIgnored, endThrottled: limitDropped,
+	endTimedOut: limitDropped, endCancelled: limitIgnored, endUnsent: limitIgnored, endAbandoned: limitIgnored,
+}
+
 // tellBreaker tells the breaker of the attempt's replica how it has ended.
 func (k *Call) tellBreaker(s uint8, how ending, now clock.Time) {
 	b, probe := &k.c.breakers[k.replica[s]], k.probes&(1<<s) != 0
 	k.probes &^= 1 << s
 	switch how {
-	case endOK, endAnswered, endFailed, endTimedOut:
+	case endOK, endAnswered, endFailed, endThrottled, endTimedOut:
 		b.report(how >= endFailed, now.Sub(k.sent[s]), k.sent[s], probe, now)
 	default:
 		b.release(k.sent[s], probe, now)

@@ -26,6 +26,8 @@ type Client struct {
 	picker   picker
 	peers    peers
 	breakers []breaker // by replica; nil: none
+	throttle throttle
+	limit    limit
 	timeouts timeouts
 	retry    Retry
 	hedge    Hedge
@@ -53,6 +55,8 @@ func NewClient(p *Policy, replicas int, seed uint64) *Client {
 		backoff:  newBackoff(p.Backoff),
 		picker:   picker{kind: p.Picker, replicas: uint32(min(max(replicas, 1), maxReplicas)), seed: seed},
 		timeouts: newTimeouts(&p.Timeouts),
+		throttle: newThrottle(p.Throttle),
+		limit:    newLimit(p.Limit),
 		retry:    p.Retry,
 		hedge:    p.Hedge,
 	}

@@ -12,9 +12,21 @@ import (
 // them; they take nothing yet.
 func (k *Call) admit(kind Kind, now clock.Time) (replica uint16, rule Rule) {
 	c := k.c
-	if c.peers.list == nil {
-		return 0, RuleNone // send picks it
+	if c.peers.list != nil {
+		if replica, rule = k.choose(kind, now); rule != RuleNone {
+			return 0, rule
+		}
+	} // else send picks it
+	if !c.limit.allow() {
+		return 0, RuleLimit
 	}
+	return replica, RuleNone
+}
+
+// choose finds the replica of one more attempt among those that the breakers
+// let through.
+func (k *Call) choose(kind Kind, now clock.Time) (replica uint16, rule Rule) {
+	c := k.c
 	idle := kind == Hedged && c.hedge.OnlyIdle
 	fits := func(r int) bool {
 		if idle && c.peers.list[r].open != 0 {
@@ -61,6 +73,9 @@ func (k *Call) send(kind Kind, replica uint16, now clock.Time) Action {
 	}
 	if kind != First {
 		c.funds.sent(kind)
+	}
+	if c.limit.now != 0 {
+		c.limit.take()
 	}
 	c.open++
 	a := Action{Slot: slot, Kind: kind, Attempt: k.n, Replica: replica}

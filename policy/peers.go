@@ -99,7 +99,7 @@ func (ps *peers) ended(r uint16, how ending, took time.Duration, now clock.Time)
 	switch how {
 	case endOK, endAnswered:
 		p.failures = 0
-	case endFailed, endTimedOut:
+	case endFailed, endThrottled, endTimedOut:
 		p.failures++
 		if n := ps.eject.Failures; n > 0 && int64(p.failures) >= int64(n) && !p.out && ps.out < ps.most {
 			p.times++

@@ -58,11 +58,13 @@ var wireTable = [wires]struct {
 // grpcDigits is the most digits of a grpc-timeout.
 const grpcDigits = 8
 
-// grpcUnits are the units of grpc-timeout, finest first.
-var grpcUnits = [...]struct {
+type grpcUnit struct {
 	mark byte
 	unit time.Duration
-}{
+}
+
+// grpcUnits are the units of grpc-timeout, finest first.
+var grpcUnits = [...]grpcUnit{
 	{'n', time.Nanosecond}, {'u', time.Microsecond}, {'m', time.Millisecond},
 	{'S', time.Second}, {'M', time.Minute}, {'H', time.Hour},
 }
@@ -129,10 +131,30 @@ func (w Wire) Append(dst []byte, remaining time.Duration, wall int64) []byte {
 	return dst
 }
 
+// Told returns what a server reads of remaining that was written by Append, where
+// the clocks agree: remaining as the Wire rounds it.
+func (w Wire) Told(remaining time.Duration) time.Duration {
+	remaining = max(remaining, 0)
+	switch w {
+	case WireGRPC:
+		n, u := grpcValue(remaining)
+		return wireSpan(n, u.unit)
+	case WireDeadlineMS, WireConnect:
+		return remaining.Truncate(time.Millisecond)
+	case WireEnvoy:
+		return max(remaining.Truncate(time.Millisecond), time.Millisecond)
+	}
+	return remaining
+}
+
 func appendGRPC(dst []byte, remaining time.Duration) []byte {
+	n, u := grpcValue(remaining)
+	return append(strconv.AppendInt(dst, n, 10), u.mark)
+}
+
+// grpcValue returns the number and unit of a grpc-timeout.
+func grpcValue(remaining time.Duration) (n int64, u grpcUnit) {
 	const most = 99_999_999
-	u := grpcUnits[0]
-	n := int64(remaining)
 	for _, u = range grpcUnits {
 		n = int64(remaining / u.unit)
 		if remaining%u.unit != 0 {
@@ -142,7 +164,7 @@ func appendGRPC(dst []byte, remaining time.Duration) []byte {
 			break
 		}
 	}
-	return append(strconv.AppendInt(dst, n, 10), u.mark)
+	return n, u
 }
 
 // Parse reads what a header says is left of the time, never below 0. ok is
