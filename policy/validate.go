@@ -17,7 +17,7 @@ const maxWindow = time.Hour
 // keys in a policy's spec, as in "hedge=2s is not below deadline=1s".
 func (p *Policy) Validate() error {
 	for _, check := range []func() error{
-		p.validateLimits, p.validateRetry, p.validateHedge, p.validateBudget, p.validatePicker, p.validateTimes,
+		p.validateLimits, p.validateRetry, p.validateHedge, p.validateGuards, p.validatePicker, p.validateTimes,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -151,27 +151,6 @@ func (p *Policy) validatePicker() error {
 	return nil
 }
 
-func (p *Policy) validateBudget() error {
-	b := &p.Budget
-	for _, v := range []struct {
-		key    string
-		tokens float64
-	}{{"budget", b.Deposit}, {"budget.capacity", b.Capacity}} {
-		switch {
-		case math.IsNaN(v.tokens) || v.tokens < 0:
-			return fmt.Errorf("%s=%v, want 0 or more", v.key, v.tokens)
-		case v.tokens > maxTokens:
-			return fmt.Errorf("%s=%v, want at most %v", v.key, v.tokens, float64(maxTokens))
-		case v.tokens > 0 && microTokens(v.tokens) == 0:
-			return fmt.Errorf("%s=%v, want 0 or at least a millionth", v.key, v.tokens)
-		}
-	}
-	if b.limits() && b.capacity() < 1 && p.CanResend() {
-		return fmt.Errorf("budget.capacity=%v is below the 1 token that each attempt of %s costs", b.capacity(), p.resends())
-	}
-	return nil
-}
-
 // validateTimes checks the spans against each other.
 func (p *Policy) validateTimes() error {
 	h, b := &p.Hedge, &p.Backoff
@@ -238,26 +217,23 @@ func (p *Policy) CanResend() bool {
 }
 
 // Shared reports whether calls share state through their Client, so that what
-// one call does can change what another may do: a budget or a tracked delay.
+// one call does can change what another may do: a budget, a breaker, a throttle,
+// a limit, tracked latencies, or attempts in flight that a choice looks at.
 func (p *Policy) Shared() bool {
-	return p.CanResend() && (p.Budget.limits() || p.tracks())
+	return p.Breaker.limits() || p.Throttle.limits() || p.Limit.limits() || p.Timeouts.track() || p.watches() ||
+		p.CanResend() && (p.Budget.limits() || p.Hedge.Budget.limits() || p.tracks() || p.Hedge.Max > 0 && p.Hedge.OffAbove > 0)
 }
-
-// budgetBurnIn is the time given to a token budget to leave its full bucket.
-// The bucket has no window; 10 s is that of the budgets that forget (Finagle's
-// RetryBudget, tower's TpsBudget).
-const budgetBurnIn = 10 * time.Second
 
 // BurnIn returns the longest window of the state that calls share: how long the
 // policy must run before what it does is no longer a matter of its start. 0: it
-// has no such state.
+// has no such state, or none but what is in flight.
 func (p *Policy) BurnIn() time.Duration {
-	var d time.Duration
-	if p.Shared() && p.Budget.limits() {
-		d = budgetBurnIn
-	}
-	if p.Shared() && p.tracks() {
-		d = max(d, p.Hedge.window())
+	d := max(p.Breaker.burnIn(), p.Throttle.burnIn(), p.Limit.burnIn())
+	if p.CanResend() {
+		d = max(d, p.Budget.burnIn(), p.Hedge.Budget.burnIn())
+		if p.tracks() {
+			d = max(d, p.Hedge.window())
+		}
 	}
 	if p.Timeouts.track() {
 		d = max(d, defaultWindow)
