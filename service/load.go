@@ -6,7 +6,7 @@ import "math"
 // on a request: of Time and Slow by their shares, times the replica's factor.
 // seed is the target's seed, which decides what replicas are slow. It follows
 // from the closed forms of [Dist.Mean], before rounding to integers. ok is false
-// when it is not finite.
+// when it is not finite. Thrash and stalls make work take longer than that.
 func (sp *Spec) Mean(seed uint64, replica int) (ns float64, ok bool) {
 	l := sp.law(seed, replica)
 	for _, p := range [2]part{{share: 1 - l.share, dist: l.time}, {share: l.share, dist: l.slow}} {
@@ -23,10 +23,16 @@ func (sp *Spec) Mean(seed uint64, replica int) (ns float64, ok bool) {
 	return ns, !math.IsInf(ns, 0)
 }
 
-// Load returns how busy a replica's slots are with so many requests a second,
-// per_s x mean / slots: above 1 it falls behind. ok is false when the replica
-// has no limit of slots, and the load is infinite when the mean is not finite.
+// Load returns how busy a replica is with so many requests a second: above 1 it
+// falls behind, or sheds. With slots it is per_s x mean / slots, with Capacity
+// per_s over what the windows serve a second; stalls leave less of either. What
+// thrash and outages do is not in it. ok is false when the replica has neither
+// slots nor Capacity, and the load is infinite when the mean is not finite.
 func (sp *Spec) Load(seed uint64, replica int, perSecond float64) (rho float64, ok bool) {
+	left := sp.moving(replica)
+	if c := sp.Capacity; c.Per > 0 {
+		return perSecond * c.Per.Seconds() / float64(c.Requests) / left, true
+	}
 	if sp.Slots <= 0 {
 		return 0, false
 	}
@@ -34,5 +40,19 @@ func (sp *Spec) Load(seed uint64, replica int, perSecond float64) (rho float64, 
 	if !finite {
 		return math.Inf(1), perSecond > 0
 	}
-	return perSecond * mean / 1e9 / float64(sp.Slots), true
+	return perSecond * mean / 1e9 / float64(sp.Slots) / left, true
+}
+
+// moving returns the part of the time, in the long run, in which the replica
+// does not stand still: rows of stalls overlap as if they knew nothing of each
+// other.
+func (sp *Spec) moving(replica int) float64 {
+	left := 1.0
+	for _, x := range sp.Stalls {
+		if x.Every > 0 && among(x.Replicas, replica) {
+			mean, _ := x.For.Mean()
+			left *= 1 - float64(mean/float64(x.Every))
+		}
+	}
+	return left
 }

@@ -87,12 +87,16 @@ func (q *queue) pop(jobs []job) Job {
 			j = q.lines[1].head
 		}
 	case Proportional:
-		u := draw.Uniform(q.seed, draw.Turn, q.turns, q.replica, 0)
-		q.turns++
-		j = q.any[min(int(u*float64(q.n)), q.n-1)]
+		j = q.any[min(int(q.toss()*float64(q.n)), q.n-1)]
 	}
 	q.remove(jobs, j)
 	return j
+}
+
+// toss draws a number in (0, 1), another one each time.
+func (q *queue) toss() float64 {
+	q.turns++
+	return draw.Uniform(q.seed, draw.Turn, q.turns-1, q.replica, 0)
 }
 
 // remove takes out j, which is in the queue.

@@ -151,6 +151,23 @@ func (st *stalls) after(now clock.Time, work time.Duration) clock.Time {
 	return t.Add(work)
 }
 
+// still returns how much of the time from from to to lies in stalls.
+func (st *stalls) still(from, to clock.Time) (sum time.Duration) {
+	for range 2 * maxStalls {
+		if from >= to {
+			break
+		}
+		e := min(st.end(from), to)
+		if e == from {
+			e = st.next(from)
+		} else {
+			sum += e.Sub(from)
+		}
+		from = e
+	}
+	return sum
+}
+
 // skip passes over the whole periods that work fills, from t on, at which a
 // stall of constant length begins. At least 1 ns of work is left.
 func (x *series) skip(t clock.Time, work time.Duration) (clock.Time, time.Duration) {

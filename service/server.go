@@ -25,6 +25,8 @@ type Server struct {
 	marks   uint32
 	outages []Outage // of this replica
 	stalls  stalls
+	thrash  Thrash
+	window  window // Per 0: none
 
 	jobs  []job // slab by Job; jobs[0] is never used
 	free  Job   // first of the free jobs, linked by next; 0: none
@@ -61,6 +63,7 @@ type state uint8
 const (
 	unused  state = iota
 	waiting       // in the queue
+	pending       // has started, and is decided at the end of its window
 	running       // holds a slot
 	aside         // has started, but holds no slot: its answer needs no work
 	hung          // never answered, holds no slot
@@ -137,6 +140,8 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 		seed:       seed,
 		jobs:       make([]job, 1, 64),
 		stalls:     stallsOf(spec, replica, seed),
+		thrash:     spec.Thrash,
+		window:     window{Capacity: spec.Capacity},
 		queue:      queue{discipline: spec.Discipline, seed: seed, replica: uint32(replica)},
 	}
 	if s.shed == 0 {
@@ -147,6 +152,7 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 			s.outages = append(s.outages, o)
 		}
 	}
+	s.window.begin()
 	return s
 }
 
@@ -156,9 +162,13 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 // is under way keeps the due instants that it has. What a schedule draws is
 // drawn anew after each mark, the same after the n-th mark of every run.
 func (s *Server) Mark(now clock.Time) {
+	if s.window.line.n > 0 {
+		s.decide()
+	}
 	s.base = now
 	s.marks++
 	s.stalls.begin(now, s.marks)
+	s.window.begin()
 }
 
 // Begin admits a request that arrives now. The step is the job itself when it
@@ -171,6 +181,9 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	b.tag, b.attempt, b.deadline, b.fault, b.full = r.Tag, r.Attempt, r.Deadline, FaultNone, false
 	if e, out := s.outage(now); out {
 		b.drawn, _ = s.law.draw(s.seed, r.Call, r.Attempt)
+		if s.window.Per > 0 {
+			now = s.window.endOf(s.base, now)
+		}
 		return j, s.decline(j, e, now)
 	}
 	if s.slots > 0 && s.busy >= s.slots && s.limit >= 0 && s.queue.n >= s.limit {
@@ -178,6 +191,9 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 		return j, s.decline(j, Ending{Status: s.shed}, now)
 	}
 	b.drawn, b.status = s.law.draw(s.seed, r.Call, r.Attempt)
+	if s.window.Per > 0 {
+		return j, s.admit(j, now)
+	}
 	if s.slots > 0 && s.busy >= s.slots {
 		b.state, b.due = waiting, clock.Never
 		s.queue.push(s.jobs, j)
@@ -193,6 +209,9 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 // the instant of its turn.
 func (s *Server) End(j Job, now clock.Time) (Answer, Step) {
 	b := s.started(j)
+	if b.state == pending {
+		s.decide()
+	}
 	a := Answer{Status: b.status, Fault: b.fault, Shed: b.full, Body: s.body, Drawn: b.drawn, Tag: b.tag}
 	if b.status == 429 || b.status == 503 {
 		a.RetryAfter = s.retryAfter
@@ -221,6 +240,11 @@ func (s *Server) Cancel(j Job, now clock.Time) (dropped bool, st Step) {
 		s.work.sub(int64(b.drawn))
 		s.release(j)
 		return true, Step{}
+	case b.state == pending && s.cancel != CancelNone:
+		s.window.line.remove(s.jobs, j)
+		s.busy--
+		s.release(j)
+		return true, Step{}
 	case b.state == hung, b.state == aside && s.cancel == CancelRunning:
 		s.release(j)
 		return true, Step{}
@@ -245,7 +269,8 @@ func (s *Server) Withdraw(j Job) (dropped bool) {
 	return true
 }
 
-// Busy returns the number of requests that are worked on.
+// Busy returns the number of requests that are worked on, or that are in the
+// window under way.
 func (s *Server) Busy() int { return s.busy }
 
 // Waiting returns the number of requests that wait for a slot.
@@ -254,16 +279,21 @@ func (s *Server) Waiting() int { return s.queue.n }
 // Queued reports whether j waits for a slot.
 func (s *Server) Queued(j Job) bool { return s.known(j).state == waiting }
 
-// Shed reports whether j found the queue full.
+// Shed reports whether j is known to have found the queue full or its window
+// overloaded, which shows at the window's end.
 func (s *Server) Shed(j Job) bool { return s.known(j).full }
 
 // Drawn returns the service time drawn for j, 0 if it was shed.
 func (s *Server) Drawn(j Job) time.Duration { return s.known(j).drawn }
 
 // Backlog returns the unfinished work: the time until running jobs are due, and
-// the drawn service times of those that wait, added up over all slots. It takes
-// the same time for any number of jobs.
+// the drawn service times of those that wait, added up over all slots. A request
+// in a window counts for its part of the window. It takes the same time for any
+// number of jobs.
 func (s *Server) Backlog(now clock.Time) time.Duration {
+	if s.window.Per > 0 {
+		return s.window.work(s.busy)
+	}
 	return s.work.less(s.busy, now)
 }
 
@@ -286,7 +316,11 @@ func (s *Server) decline(j Job, e Ending, now clock.Time) Step {
 func (s *Server) start(j Job, now clock.Time) Step {
 	s.busy++
 	b := &s.jobs[j]
-	b.state, b.due = running, s.stalls.after(now, b.drawn)
+	work := b.drawn
+	if s.thrash.Factor > 0 && s.busy+s.queue.n > s.thrash.Above {
+		work = nanoseconds(float64(work) / s.thrash.Factor)
+	}
+	b.state, b.due = running, s.stalls.after(now, work)
 	s.work.add(int64(b.due))
 	return Step{Job: j, Tag: b.tag, Due: b.due}
 }

@@ -28,9 +28,15 @@ type Spec struct {
 	// Queue is the number of requests that may wait for a slot. Negative means
 	// no limit; 0 means none: a request that finds no slot is shed.
 	Queue int
-	// Discipline is which waiting request gets a slot that became free.
+	// Capacity serves by windows of time in place of slots, queue and time.
+	Capacity Capacity
+	// Thrash is what overload costs.
+	Thrash Thrash
+	// Discipline is which waiting request gets a slot that became free, or which
+	// requests of an overloaded window are served.
 	Discipline Discipline
-	// Shed is the status of a request that found the queue full. 0 means 503.
+	// Shed is the status of a request that found the queue full or its window
+	// overloaded. 0 means 503.
 	Shed uint16
 	// Status lists the shares of requests that are answered with a status other
 	// than 200. The shares add up to at most 1.
@@ -70,6 +76,28 @@ const (
 	// SlowByReplica draws once for each replica.
 	SlowByReplica
 )
+
+// Capacity is what a replica serves in each window of time. The windows lie side
+// by side from the mark on. What arrives in one is answered at its end: as many
+// as Requests are served, and the others shed. An outage leaves no capacity: who
+// arrives in it fails at the window's end. The zero Capacity is none: slots and
+// times decide.
+type Capacity struct {
+	Requests int
+	Per      time.Duration
+}
+
+// Thrash lowers what a replica can do while too much is asked of it. The zero
+// Thrash does not.
+type Thrash struct {
+	// Above is the number of requests above which a replica is overloaded: those
+	// that run and wait when a job starts, itself included, or with Capacity those
+	// of the window.
+	Above int
+	// Factor in (0, 1] is what is left: a job that starts then takes 1/Factor times
+	// its service time, a window serves Factor of its capacity.
+	Factor float64
+}
 
 // Ending is how an exchange ends: with an answer of that status, or with a fault.
 type Ending struct {
@@ -196,7 +224,7 @@ const (
 type Answer struct {
 	Status     uint16        // 0 with a fault
 	Fault      Fault         // what is done instead of an answer
-	Shed       bool          // it found the queue full
+	Shed       bool          // it found the queue full or its window overloaded
 	RetryAfter time.Duration // 0: no header
 	Body       int           // bytes
 	Drawn      time.Duration // the service time that was drawn for the job

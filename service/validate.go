@@ -130,6 +130,9 @@ func (sp *Spec) Validate() error {
 	if err := sp.Slow.validate(); err != nil {
 		return err
 	}
+	if err := sp.validateCapacity(); err != nil {
+		return err
+	}
 	if err := sp.validateStatus(); err != nil {
 		return err
 	}
@@ -188,6 +191,41 @@ func (sp *Spec) validateEach() error {
 			if o.Replica == e.Replica {
 				return fmt.Errorf("each[%d].replica = %d is given twice", i, e.Replica)
 			}
+		}
+	}
+	return nil
+}
+
+// validateCapacity checks the windows, and what overload costs.
+func (sp *Spec) validateCapacity() error {
+	c, th := sp.Capacity, sp.Thrash
+	switch {
+	case c.Requests < 0 || c.Requests > math.MaxInt32:
+		return fmt.Errorf("capacity.requests = %d, want 1 to %d", c.Requests, math.MaxInt32)
+	case c.Per < 0:
+		return fmt.Errorf("capacity.per = %v, want more than 0", c.Per)
+	case (c.Requests > 0) != (c.Per > 0):
+		return fmt.Errorf("capacity.requests = %d per capacity.per = %v, want both above 0", c.Requests, c.Per)
+	case th.Above < 0:
+		return fmt.Errorf("thrash.above = %d, want 0 or more", th.Above)
+	case !(th.Factor >= 0 && th.Factor <= 1):
+		return fmt.Errorf("thrash.factor = %v, want more than 0 and at most 1", th.Factor)
+	case th.Factor == 0 && th.Above > 0:
+		return fmt.Errorf("thrash.above = %d, but thrash.factor is not given", th.Above)
+	case th.Factor > 0 && sp.Slots > 0 && sp.Queue >= 0 && th.Above >= sp.Slots+sp.Queue:
+		return fmt.Errorf("thrash.above = %d is never passed: slots = %d and queue = %d hold no more than %d", th.Above, sp.Slots, sp.Queue, sp.Slots+sp.Queue)
+	case c.Per == 0:
+		return nil
+	case sp.Slots > 0:
+		return fmt.Errorf("slots = %d contradicts capacity: a window has no slots", sp.Slots)
+	case !sp.Time.IsZero():
+		return fmt.Errorf("time = %v contradicts capacity: a window answers at its end", sp.Time)
+	case sp.Slow.Share > 0:
+		return fmt.Errorf("slow.share = %s contradicts capacity: a window answers at its end", units.FormatShare(sp.Slow.Share))
+	}
+	for i, e := range sp.Each {
+		if e.Time != nil || e.Factor != 0 {
+			return fmt.Errorf("each[%d] contradicts capacity: a window answers at its end", i)
 		}
 	}
 	return nil

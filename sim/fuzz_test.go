@@ -18,7 +18,7 @@ func FuzzSim(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		cfg := arbitrary(t, seed)
-		if cfg.Policy.Validate() != nil {
+		if cfg.Policy.Validate() != nil || cfg.Service.Validate() != nil {
 			return
 		}
 		r := run(t, cfg)
@@ -85,6 +85,13 @@ func misbehave(t testing.TB, pick func(of int) int, svc *service.Spec) {
 		return
 	}
 	few := func() time.Duration { return time.Duration(pick(200)) * ms }
+	if pick(4) == 0 {
+		svc.Capacity = service.Capacity{Requests: 1 + pick(50), Per: 1 + few()/4}
+		svc.Slots, svc.Time, svc.Slow = 0, service.Dist{}, service.Slow{}
+	}
+	if pick(3) == 0 {
+		svc.Thrash = service.Thrash{Above: pick(6), Factor: 0.5}
+	}
 	if svc.Queue != 0 {
 		svc.Discipline = service.Discipline(pick(4))
 	}

@@ -75,7 +75,7 @@ type Counts struct {
 	Arrived uint64 `json:"arrived"` // requests given to a server
 	First   uint64 `json:"first"`   // those with attempt number 1
 	Later   uint64 `json:"later"`   // those with a larger one
-	Shed    uint64 `json:"shed"`    // those that found the queue full; they are answered too
+	Shed    uint64 `json:"shed"`    // answers to those that found the queue full or a window overloaded
 	// Broken are requests whose connection the service refused or reset.
 	Broken uint64 `json:"broken"`
 	// InFlight is what has arrived and not ended.

@@ -230,6 +230,9 @@ func (l *loop) expire(until clock.Time) {
 		answer, st := l.replicas[rec.replica].server.End(rec.job, rec.due)
 		l.records.drop(id)
 		l.start(st)
+		if answer.Shed {
+			l.tallies.at(rec.run).Shed++
+		}
 		switch answer.Fault {
 		case service.FaultNone:
 			l.answer(&rec, &answer)
@@ -273,11 +276,10 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	c.state, c.rec, c.run, c.left = serving, r, run, false
 
 	drawn := rp.server.Drawn(job)
-	shed := rp.server.Shed(job)
-	if shed { // the digest is about the keys, not about the queue
+	if rp.server.Shed(job) { // the digest is about the keys, not about the queue
 		drawn, _ = l.target.spec.Draw(l.target.seed, rp.index, call, attempt)
 	}
-	l.tallies.at(run).arrived(rp, call, attempt, drawn, shed)
+	l.tallies.at(run).arrived(rp, call, attempt, drawn)
 }
 
 // leave tells the server of connection id, which is serving, that its caller

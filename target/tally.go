@@ -64,7 +64,7 @@ func newTally(key http1.Run, replicas int) *tally {
 }
 
 // arrived counts a request that was given to the server of rp.
-func (t *tally) arrived(rp *replica, call uint64, attempt uint32, drawn time.Duration, shed bool) {
+func (t *tally) arrived(rp *replica, call uint64, attempt uint32, drawn time.Duration) {
 	t.Arrived++
 	t.replica[rp.index]++
 	d := digestOf(call, attempt, drawn)
@@ -74,9 +74,6 @@ func (t *tally) arrived(rp *replica, call uint64, attempt uint32, drawn time.Dur
 		t.DrawsFirst += d
 	} else {
 		t.Later++
-	}
-	if shed {
-		t.Shed++
 	}
 	t.BusyPeak = max(t.BusyPeak, uint64(rp.server.Busy()))
 	t.QueuePeak = max(t.QueuePeak, uint64(rp.server.Waiting()))

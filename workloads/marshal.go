@@ -148,6 +148,20 @@ func (y *yamlWriter) service(s *service.Spec) {
 		y.word("by", s.Slow.By.String())
 		y.close()
 	}
+	if s.Capacity.Per != 0 {
+		y.open("capacity")
+		y.count("requests", uint64(s.Capacity.Requests))
+		y.span("per", s.Capacity.Per)
+		y.close()
+		y.word("discipline", s.Discipline.String())
+		y.count("shed", uint64(s.Shed))
+	}
+	if s.Thrash.Factor != 0 {
+		y.open("thrash")
+		y.word("above", units.FormatCount(uint64(s.Thrash.Above)))
+		y.word("factor", units.FormatShare(s.Thrash.Factor))
+		y.close()
+	}
 	if s.Slots != 0 {
 		y.count("slots", uint64(s.Slots))
 		queue := "unlimited"

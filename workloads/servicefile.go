@@ -35,6 +35,8 @@ func decodeService(v value, in string) (*service.Spec, error) {
 			}
 			return countOr(&s.Queue, "unlimited")(v)
 		}},
+		{"capacity", func(v value) error { return setCapacity(&s.Capacity, v) }},
+		{"thrash", func(v value) error { return setThrash(&s.Thrash, v) }},
 		{"discipline", wordField(&s.Discipline, "fifo, lifo, proportional or new-first", service.DisciplineNamed)},
 		{"shed", textField(&s.Shed, "a status from 200 to 599", func(s string) (uint16, error) { return parseStatus(s, 200) })},
 		{"status", func(v value) error { return setStatus(s, v) }},
@@ -57,12 +59,18 @@ func decodeService(v value, in string) (*service.Spec, error) {
 	s.Body = int(body)
 	err = s.Validate()
 	for _, key := range []string{"queue", "discipline", "shed"} {
-		if err == nil && lines[key] != 0 && s.Slots == 0 {
-			err = fmt.Errorf("%s needs slots", key)
+		switch {
+		case err != nil || lines[key] == 0 || s.Slots > 0:
+		case key == "queue" && s.Capacity.Per > 0:
+			err = errors.New("queue contradicts capacity: a window has no queue")
+		case key == "queue":
+			err = errors.New("queue needs slots")
+		case s.Capacity.Per == 0:
+			err = fmt.Errorf("%s needs slots or capacity", key)
 		}
 	}
 	if err == nil && lines["retry-after"] != 0 && !SaysRetryAfter(s) {
-		err = errors.New("retry-after needs a status 429 or 503, an outage of that kind, or a bounded queue whose shed is one of them")
+		err = errors.New("retry-after needs a status 429 or 503, an outage of that kind, or a bounded queue or capacity whose shed is one of them")
 	}
 	if err != nil {
 		// Messages begin with the key they are about.
@@ -83,10 +91,10 @@ func decodeService(v value, in string) (*service.Spec, error) {
 }
 
 // SaysRetryAfter says whether the service may send the answers that carry its
-// retry-after: 429 or 503, by chance, in an outage or from a full queue.
+// retry-after: 429 or 503, by chance, in an outage, from a full queue or an overloaded window.
 func SaysRetryAfter(s *service.Spec) bool {
 	busy := func(status uint16) bool { return status == 429 || status == 503 }
-	if s.Slots > 0 && s.Queue >= 0 && (s.Shed == 0 || busy(s.Shed)) { // 0 sheds with 503
+	if (s.Slots > 0 && s.Queue >= 0 || s.Capacity.Per > 0) && (s.Shed == 0 || busy(s.Shed)) { // 0 sheds with 503
 		return true
 	}
 	if slices.ContainsFunc(s.Outages, func(o service.Outage) bool { return busy(o.Ending.Status) }) {

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -23,6 +24,38 @@ func replicasField(to *[]int) func(value) error {
 			return n, err
 		})
 	}
+}
+
+func setCapacity(to *service.Capacity, v value) error {
+	lines, err := v.fields("capacity", "a map such as {requests: 100, per: 100ms}", []field{
+		{"requests", countField(&to.Requests, 1, math.MaxInt32)},
+		{"per", spanField(&to.Per)},
+	})
+	for _, key := range []string{"requests", "per"} {
+		if err == nil && lines[key] == 0 {
+			err = v.f.at(v.line, fmt.Errorf("%s has no %s, want both, such as {requests: 100, per: 100ms}", v.path, key))
+		}
+	}
+	return err
+}
+
+func setThrash(to *service.Thrash, v value) error {
+	lines, err := v.fields("thrash", "a map such as {above: 150, factor: 50%}", []field{
+		{"above", countField(&to.Above, 0, math.MaxInt32)},
+		{"factor", textField(&to.Factor, "a share such as 50%", func(s string) (float64, error) {
+			f, err := units.ParseShare(s)
+			if err == nil && f < 1e-6 {
+				err = wanted(s, "a share above 0, such as 50%")
+			}
+			return f, err
+		})},
+	})
+	for _, key := range []string{"above", "factor"} {
+		if err == nil && lines[key] == 0 {
+			err = v.f.at(v.line, fmt.Errorf("%s has no %s, want both, such as {above: 150, factor: 50%%}", v.path, key))
+		}
+	}
+	return err
 }
 
 func setOutages(to *[]service.Outage, v value) error {
