@@ -88,6 +88,10 @@ type Config struct {
 	// Stop, if set, is asked every few thousand events; when it says true the
 	// run ends as if the horizon had come, and later blocks are left out.
 	Stop func() bool
+
+	// read is told the state at the instants readAt, ascending, of the first block.
+	readAt []clock.Time
+	read   func(Sample)
 }
 
 // Interval is what ended in one stretch of a block. OK is valid during the call
@@ -159,13 +163,15 @@ type Overflow struct {
 	Calls, Attempts int
 }
 
+var errNoService = errors.New("no service to simulate")
+
 // check returns an error for a Config that cannot be simulated.
 func (c *Config) check() error {
 	if err := c.checkPolicies(); err != nil {
 		return err
 	}
 	if c.Service == nil {
-		return errors.New("no service to simulate")
+		return errNoService
 	}
 	if err := c.Service.Validate(); err != nil {
 		return fmt.Errorf("service: %w", err)
