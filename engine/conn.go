@@ -155,6 +155,9 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since, now clock.Time) {
 	at := &c.slots[slot]
 	t.SetCall(c.id)
 	t.SetAttempt(at.number)
+	if ln.policy.Wire != policy.WireNone {
+		l.setDeadline(t, c)
+	}
 	cn.resp.Begin(t.Head(), cn.carried)
 	cn.state, cn.call, cn.slot, cn.first, cn.headed = connBusy, c, slot, 0, false
 	at.state, at.conn = slotSent, cn
@@ -182,6 +185,17 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since, now clock.Time) {
 		rest := append([]byte(nil), req[n:]...)
 		cn.out = &rest
 	}
+}
+
+// setDeadline writes the time that is left of the call's deadline into its request.
+func (l *loop) setDeadline(t *http1.RequestTemplate, c *call) {
+	now := clock.Now()
+	left, ok := c.k.Left(l.policyTime(now))
+	if !ok {
+		return
+	}
+	var b [40]byte
+	t.SetField(l.ln.policy.Wire.Append(b[:0], left, l.wall+int64(now.Sub(l.polled))))
 }
 
 // writeRest goes on with a request that the socket did not take whole.

@@ -31,6 +31,8 @@ type RequestTemplate struct {
 	buf    []byte
 	call   int // offset of the digits of Latencylab-Call; 0 without lab fields
 	try    int // offset of the digits of Latencylab-Attempt
+	left   int // offset of the value of the field that AddField added; 0: none
+	width  int // of that value
 	method Method
 	close  bool
 }
@@ -116,6 +118,37 @@ func (t *RequestTemplate) Head() bool { return t.method == MethodHead }
 // Close reports whether the request says Connection: close: its connection
 // carries no further request, whatever the answer says (RFC 9112 9.6).
 func (t *RequestTemplate) Close() bool { return t.close }
+
+// AddField adds a field whose value has width bytes, zeros until SetField. A
+// template has at most one. The name is a token that the headers of the request
+// do not hold; an error quotes it.
+func (t *RequestTemplate) AddField(name string, width int) error {
+	if err := checkHeader(Header{Name: name}); err != nil {
+		return err
+	}
+	end := bytes.Index(t.buf, []byte("\r\n\r\n")) + 2
+	if bytes.Contains(bytes.ToLower(t.buf[:end]), []byte("\r\n"+strings.ToLower(name)+":")) {
+		return fmt.Errorf("header %q is set for every attempt, want it not given", name)
+	}
+	field := appendField(nil, name, strings.Repeat("0", width))
+	t.left, t.width = end+len(field)-width-2, width
+	t.buf = slices.Clip(slices.Insert(t.buf, end, field...))
+	return nil
+}
+
+// SetField writes the value of the field that AddField added, with zeros in
+// front up to its width.
+func (t *RequestTemplate) SetField(value []byte) {
+	if t.left == 0 || len(value) > t.width {
+		return
+	}
+	field := t.buf[t.left : t.left+t.width]
+	pad := t.width - len(value)
+	for i := range pad {
+		field[i] = '0'
+	}
+	copy(field[pad:], value)
+}
 
 // SetCall writes the call number into Latencylab-Call, if it is sent.
 func (t *RequestTemplate) SetCall(call uint64) {

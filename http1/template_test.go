@@ -159,3 +159,31 @@ func TestTemplatePatch(t *testing.T) {
 		t.Error("a template without lab fields was patched")
 	}
 }
+
+func TestTemplateField(t *testing.T) {
+	tm, err := NewRequestTemplate("POST", "/", "h", []Header{{"A", "1"}}, []byte("body\r\n\r\n"), &LabHeaders{Run: testRun})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tm.AddField("a", 4); err == nil || err.Error() != `header "a" is set for every attempt, want it not given` {
+		t.Errorf("a field of the user's: %v", err)
+	}
+	if err := tm.AddField("x-deadline-ms", 6); err != nil {
+		t.Fatal(err)
+	}
+	c := tm.Clone()
+	c.SetCall(7)
+	c.SetField([]byte("250"))
+	c.SetField([]byte("1234567")) // does not fit
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(c.Bytes())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(r.Body)
+	if r.Header.Get("X-Deadline-Ms") != "000250" || r.Header.Get("Latencylab-Call") != "00000000000000000007" || string(body) != "body\r\n\r\n" {
+		t.Errorf("header %v, body %q", r.Header, body)
+	}
+	if !bytes.Contains(tm.Bytes(), []byte("x-deadline-ms: 000000\r\n")) {
+		t.Error("a clone shares its bytes")
+	}
+}

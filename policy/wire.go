@@ -33,7 +33,7 @@ const (
 	// What needs more digits is written as the largest that has ten.
 	WireConnect
 	// WireRFC3339 is the instant of the deadline in "x-request-deadline" by the
-	// wall clock, in RFC 3339 with up to nine digits of a second. The clocks of
+	// wall clock, in RFC 3339 with nine digits of a second. The clocks of
 	// both sides must agree: it is off by the skew between them.
 	WireRFC3339
 	wires
@@ -99,6 +99,23 @@ func (w Wire) Header() string {
 	return wireTable[w].name
 }
 
+// Width is the length in bytes of the longest value, and of every absolute one.
+// A shorter value of a relative Wire keeps its meaning with zeros in front, so
+// that a request may hold it at a fixed width.
+func (w Wire) Width() int {
+	switch w {
+	case WireGRPC:
+		return grpcDigits + 1
+	case WireDeadlineMS, WireEnvoy:
+		return len("9223372036854")
+	case WireConnect:
+		return wireTable[w].digits
+	case WireRFC3339:
+		return len("2006-01-02T15:04:05.000000000Z")
+	}
+	return 0
+}
+
 // Absolute reports whether the value is an instant of the wall clock, not the
 // time left.
 func (w Wire) Absolute() bool { return w < wires && wireTable[w].absolute }
@@ -126,7 +143,7 @@ func (w Wire) Append(dst []byte, remaining time.Duration, wall int64) []byte {
 		if at < wall {
 			at = math.MaxInt64
 		}
-		return time.Unix(0, at).UTC().AppendFormat(dst, time.RFC3339Nano)
+		return time.Unix(0, at).UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000000Z")
 	}
 	return dst
 }
@@ -139,8 +156,10 @@ func (w Wire) Told(remaining time.Duration) time.Duration {
 	case WireGRPC:
 		n, u := grpcValue(remaining)
 		return wireSpan(n, u.unit)
-	case WireDeadlineMS, WireConnect:
+	case WireDeadlineMS:
 		return remaining.Truncate(time.Millisecond)
+	case WireConnect:
+		return min(remaining.Truncate(time.Millisecond), 9_999_999_999*time.Millisecond)
 	case WireEnvoy:
 		return max(remaining.Truncate(time.Millisecond), time.Millisecond)
 	}

@@ -88,7 +88,7 @@ func TestWireAppend(t *testing.T) {
 		{WireConnect, 250 * time.Millisecond, "250"},
 		{WireConnect, math.MaxInt64, "9999999999"},
 		{WireRFC3339, 0, "2026-01-31T12:00:00.123456789Z"},
-		{WireRFC3339, 876_543_211, "2026-01-31T12:00:01Z"},
+		{WireRFC3339, 876_543_211, "2026-01-31T12:00:01.000000000Z"},
 		{WireRFC3339, -time.Hour, "2026-01-31T12:00:00.123456789Z"},
 		{WireRFC3339, math.MaxInt64, "2262-04-11T23:47:16.854775807Z"},
 		{99, time.Second, ""},
@@ -274,5 +274,26 @@ func BenchmarkWire(b *testing.B) {
 				buf = w.Append(buf[:0], 281*time.Millisecond, 1_769_860_800_000_000_000)
 			}
 		})
+	}
+}
+
+// TestWireWidth: any value fits the width, padded with zeros it reads the same,
+// and Told says what is read.
+func TestWireWidth(t *testing.T) {
+	const wall = 1_790_000_000_123_456_789
+	for w := WireNone + 1; w < wires; w++ {
+		for _, d := range []time.Duration{0, 1, 999, time.Microsecond + 1, 250 * time.Millisecond, 1500*time.Millisecond + 1, 28 * time.Hour, 3000 * time.Hour, math.MaxInt64 / 2} {
+			b := w.Append(nil, d, wall)
+			if len(b) > w.Width() {
+				t.Fatalf("%s of %v = %q, longer than %d", w, d, b, w.Width())
+			}
+			for len(b) < w.Width() {
+				b = append([]byte{'0'}, b...)
+			}
+			got, ok, err := w.Parse(string(b), wall)
+			if err != nil || !ok || got != w.Told(d) {
+				t.Errorf("%s of %v = %q: read %v, %v, %v, told %v", w, d, b, got, ok, err, w.Told(d))
+			}
+		}
 	}
 }

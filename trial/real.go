@@ -178,6 +178,11 @@ func (s *Setup) templates(p *Plan, runID string) ([]*http1.RequestTemplate, erro
 		if err != nil {
 			return nil, fmt.Errorf("request: %w", err)
 		}
+		if w := p.policyOf(i).Wire; w != policy.WireNone {
+			if err := t.AddField(w.Header(), w.Width()); err != nil {
+				return nil, fmt.Errorf("policy %s: request: %w", p.Workload.Policies[i].Name, err)
+			}
+		}
 		out = append(out, t)
 	}
 	return out, nil
