@@ -188,6 +188,10 @@ func (w *world) arrive(n uint32) {
 		w.enter(n)
 		return
 	}
+	if a.wanted && w.tied && w.served(a) {
+		w.withdraw(a.call, a.slot)
+		return
+	}
 	s := w.servers[a.replica]
 	j, st := s.Begin(service.Request{Tag: n, Call: a.id, Attempt: a.number, Deadline: w.heard(a)}, w.now)
 	a.job = j
@@ -216,28 +220,58 @@ func (w *world) begun(st service.Step) {
 	}
 }
 
+// ties reports whether the servers of copies of the call tell each other when
+// one starts.
+func (w *world) ties(c *call) bool {
+	return w.lanes[c.book>>1].policy.Cancel == policy.CancelTied
+}
+
+// served reports whether a server works on another copy of the call of a, which
+// is then not begun: the news that one has started is there before it.
+func (w *world) served(a *attempt) bool {
+	c := &w.calls[a.call]
+	if !w.ties(c) {
+		return false
+	}
+	for slot, n := range c.slots {
+		if n == 0 || slot == int(a.slot) {
+			continue
+		}
+		o := &w.attempts[n]
+		if s := w.servers[o.replica]; o.job != 0 && !s.Queued(o.job) && !s.Shed(o.job) {
+			return true
+		}
+	}
+	return false
+}
+
 // tie drops the copies that wait of the call whose attempt a has just started,
 // where the call's policy has its servers do so.
 func (w *world) tie(a *attempt) {
 	i, own := a.call, a.slot
 	c := &w.calls[i]
-	if w.lanes[c.book>>1].policy.Cancel != policy.CancelTied {
+	if !w.ties(c) {
 		return
 	}
 	for slot, n := range c.slots {
 		if n == 0 || slot == int(own) || w.attempts[n].job == 0 {
 			continue
 		}
-		o := &w.attempts[n]
-		if !w.servers[o.replica].Withdraw(o.job) {
-			continue
+		if o := &w.attempts[n]; w.servers[o.replica].Withdraw(o.job) {
+			w.withdraw(i, uint8(slot))
 		}
-		kind := o.kind
-		c.slots[slot] = 0
-		w.free(n)
-		w.book[c.book].AttemptCancelled(kind)
-		w.arm(i, c, c.k.Reply(uint8(slot), policy.Result{Disposition: policy.DispWithdrawn}, w.now).Timer)
 	}
+}
+
+// withdraw takes the attempt in the slot, which no server knows, from the call.
+func (w *world) withdraw(i uint32, slot uint8) {
+	c := &w.calls[i]
+	n := c.slots[slot]
+	c.slots[slot] = 0
+	kind := w.attempts[n].kind
+	w.free(n)
+	w.book[c.book].AttemptCancelled(kind)
+	w.arm(i, c, c.k.Reply(slot, policy.Result{Disposition: policy.DispWithdrawn}, w.now).Timer)
 }
 
 // ended takes the answer of a due job from its server.
