@@ -42,6 +42,7 @@ func newBackoff(b Backoff) backoff {
 //	exponential  base * factor^(n-1)
 //	constant     base
 //	linear       base * n
+//	sum          base * (1 + factor + … + factor^(n-1))
 //	table        step n, or the last one
 //
 // It saturates. Products only, no sum: no fused operation can change a bit of
@@ -65,6 +66,9 @@ func (b *backoff) raw(n uint32) time.Duration {
 	if b.base == 0 {
 		return 0
 	}
+	if b.kind == BackoffSum {
+		return b.sum(n)
+	}
 	f := float64(b.base)
 	for e, p := n-1, b.factor; e != 0; e >>= 1 {
 		if e&1 != 0 {
@@ -76,6 +80,24 @@ func (b *backoff) raw(n uint32) time.Duration {
 		return math.MaxInt64
 	}
 	return time.Duration(f)
+}
+
+// sum returns the wait of BackoffSum. A factor of 2 or more passes the longest
+// Duration within 63 steps; one near 1 is cut off after 4,096.
+func (b *backoff) sum(n uint32) time.Duration {
+	const most = 4096
+	var total time.Duration
+	step := float64(b.base)
+	for range min(n, most) {
+		if !(step < math.MaxInt64) {
+			return math.MaxInt64
+		}
+		if total = addSpan(total, time.Duration(step)); total >= b.bound {
+			return total
+		}
+		step = float64(step * b.factor)
+	}
+	return total
 }
 
 // full returns the wait before retry n, from 1, without jitter.

@@ -178,3 +178,18 @@ func TestBackoffKey(t *testing.T) {
 		t.Errorf("4 keys gave %d different waits", len(seen))
 	}
 }
+
+// TestBackoffSum: Envoy's waits are at most 25, 75, 175 ms … (envoyproxy/envoy,
+// source/common/common/backoff_strategy.cc, as documented).
+func TestBackoffSum(t *testing.T) {
+	b := newBackoff(Backoff{Kind: BackoffSum, Base: 25 * ms, Cap: 250 * ms})
+	for n, want := range map[uint32]time.Duration{1: 25 * ms, 2: 75 * ms, 3: 175 * ms, 4: 250 * ms, 1 << 31: 250 * ms, math.MaxUint32: 250 * ms} {
+		if got := b.full(n); got != want {
+			t.Errorf("retry %d waits %v, want %v", n, got, want)
+		}
+	}
+	free := newBackoff(Backoff{Kind: BackoffSum, Base: 1, Factor: 1e300})
+	if got := free.full(math.MaxUint32); got != math.MaxInt64 {
+		t.Errorf("without a cap it saturates, got %v", got)
+	}
+}

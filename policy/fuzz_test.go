@@ -32,7 +32,7 @@ func (t *tape) policy() Policy {
 		Attempts: choose(t, 0, 1, 2, 3, 5, 100, -1),
 		Retry:    Retry{Max: choose(t, 0, 1, 2, 5, 20, -3, math.MaxInt), Unsafe: t.byte()&1 != 0},
 		Backoff: Backoff{Base: t.span(), Cap: t.span(), Factor: choose(t, 0, 1, 2, 1.5, 1e300, math.NaN(), -1),
-			Kind: choose(t, BackoffExponential, BackoffConstant, BackoffLinear, BackoffDecorrelated, BackoffTable), Steps: []time.Duration{t.span(), t.span()},
+			Kind: choose(t, BackoffExponential, BackoffConstant, BackoffLinear, BackoffDecorrelated, BackoffTable, BackoffSum), Steps: []time.Duration{t.span(), t.span()},
 			Jitter: choose(t, JitterFull, JitterNone, JitterEqual, JitterFraction, JitterAbsolute), Share: choose(t, 0, 0.2, 1, 2), Span: t.span(), JitterFirst: t.byte()&1 != 0},
 		Hedge: Hedge{Max: choose(t, 0, 1, 2, 7, 9, -1), Delay: t.span(), Quantile: choose(t, 0, 0.5, 0.95, 2),
 			Window: t.span(), MinSamples: choose(t, 0, 1, 3)},

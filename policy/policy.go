@@ -137,6 +137,9 @@ const (
 	// (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
 	// It has no further jitter.
 	BackoffDecorrelated
+	// BackoffSum waits Base * (1 + Factor + … + Factor^(n-1)): with a factor of 2
+	// Base * (2^n - 1), as Envoy's retry_back_off.
+	BackoffSum
 	// BackoffTable waits Steps[n-1].
 	BackoffTable
 )

@@ -62,7 +62,7 @@ func (p *Policy) validateLimits() error {
 	case p.Backoff.Jitter > JitterAbsolute:
 		return fmt.Errorf("jitter=%d, want full, none, equal, a share or a duration", p.Backoff.Jitter)
 	case p.Backoff.Kind > BackoffTable:
-		return fmt.Errorf("backoff.kind=%d, want exponential, constant, linear or decorrelated", p.Backoff.Kind)
+		return fmt.Errorf("backoff.kind=%d, want exponential, constant, linear, decorrelated or sum", p.Backoff.Kind)
 	}
 	return nil
 }
@@ -78,8 +78,8 @@ func (p *Policy) validateRetry() error {
 		return fmt.Errorf("backoff.factor=%v, want 1 or more", b.Factor)
 	case b.Cap > 0 && b.Base > b.Cap:
 		return fmt.Errorf("backoff=%v..%v: the base is above the cap", b.Base, b.Cap)
-	case b.Factor != 0 && b.Kind != BackoffExponential:
-		return fmt.Errorf("backoff.factor=%v is of an exponential backoff only", b.Factor)
+	case b.Factor != 0 && b.Kind != BackoffExponential && b.Kind != BackoffSum:
+		return fmt.Errorf("backoff.factor=%v is of an exponential backoff or a sum only", b.Factor)
 	case b.Kind == BackoffDecorrelated && (b.Jitter != JitterFull || b.JitterFirst):
 		return errors.New("jitter says nothing of backoff.kind=decorrelated, which is drawn already")
 	case b.Jitter == JitterFraction && !(b.Share > 0 && b.Share <= 1):

@@ -205,7 +205,7 @@ type need struct {
 // checkGiven refuses keys that would say nothing without another one.
 func checkGiven(p *policy.Policy, given map[string]bool) error {
 	for _, n := range append([]need{
-		{"retry.on", "retry or attempts", p.Retry.Max > 0},
+		{"retry.on", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"retry.unsafe", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"backoff", "retry or attempts", p.Retry.Max > 0},
 		{"backoff.factor", "backoff", p.Backoff.Base > 0},
@@ -305,7 +305,7 @@ func FormatPolicy(p policy.Policy) string {
 	if p.Retry.Max > 0 || p.Attempts > 1 && p.Hedge.Max == 0 {
 		f.add("retry", units.FormatCount(uint64(max(p.Retry.Max, 0))))
 	}
-	if p.Retry.Max > 0 && p.Retry.On != nil {
+	if (p.Retry.Max > 0 || p.Hedge.Max > 0) && p.Retry.On != nil {
 		f.add("retry.on", joinStatuses(p.Retry.On))
 	}
 	if p.Retry.Unsafe && (p.Retry.Max > 0 || p.Hedge.Max > 0) {

@@ -119,7 +119,7 @@ func TestParsePolicyErrors(t *testing.T) {
 		{"more hedges than attempts", "attempts=2,hedge=1ms,hedge.max=3", `policy "attempts=2,hedge=1ms,hedge.max=3": attempts=2 leaves 1 for hedge.max=3`},
 		{"min-start needs deadline", "min-start=5ms", `policy "min-start=5ms": min-start needs deadline`},
 		{"a decorrelated backoff is drawn already", "retry=1,backoff=1ms,backoff.kind=decorrelated,jitter=full", `policy "retry=1,backoff=1ms,backoff.kind=decorrelated,jitter=full": jitter says nothing of backoff.kind=decorrelated, which is drawn already`},
-		{"a factor of what does not multiply", "retry=1,backoff=1ms,backoff.kind=linear,backoff.factor=2", `policy "retry=1,backoff=1ms,backoff.kind=linear,backoff.factor=2": backoff.factor=2 is of an exponential backoff only`},
+		{"a factor of what does not multiply", "retry=1,backoff=1ms,backoff.kind=linear,backoff.factor=2", `policy "retry=1,backoff=1ms,backoff.kind=linear,backoff.factor=2": backoff.factor=2 is of an exponential backoff or a sum only`},
 		{"jitter of nothing", "retry=1,backoff=1ms,jitter=0%", `policy "retry=1,backoff=1ms,jitter=0%": jitter = "0%", want a share above 0% and at most 100%`},
 		{"before or after which cap", "retry=1,backoff=1ms,jitter.when=before-cap", `policy "retry=1,backoff=1ms,jitter.when=before-cap": jitter.when needs a cap, such as backoff=100ms..2s`},
 		{"budget limits nothing alone", "budget=10%", `policy "budget=10%": budget needs retry, attempts or hedge`},

@@ -16,7 +16,7 @@ import (
 var (
 	jitterWords = []string{policy.JitterFull: "full", policy.JitterNone: "none", policy.JitterEqual: "equal"}
 	kindWords   = []string{policy.BackoffExponential: "exponential", policy.BackoffConstant: "constant",
-		policy.BackoffLinear: "linear", policy.BackoffDecorrelated: "decorrelated"}
+		policy.BackoffLinear: "linear", policy.BackoffDecorrelated: "decorrelated", policy.BackoffSum: "sum"}
 	whenWords   = []string{"after-cap", "before-cap"}
 	cancelWords = []string{policy.CancelClose: "close", policy.CancelDrain: "drain", policy.CancelReset: "reset", policy.CancelTied: "tied"}
 	pickerWords = []string{policy.PickRandom: "random", policy.PickRoundRobin: "round-robin", policy.PickLeast: "least",
@@ -232,7 +232,7 @@ func setJitter(p *policy.Policy, v string) error {
 
 // setSteps reads a table of waits.
 func setSteps(p *policy.Policy, v string) error {
-	p.Backoff.Kind = policy.BackoffTable
+	p.Backoff.Kind, p.Backoff.Base, p.Backoff.Cap, p.Backoff.Steps = policy.BackoffTable, 0, 0, nil
 	for text := range strings.SplitSeq(v, "+") {
 		d, err := units.ParseDuration(text)
 		if err != nil {
@@ -248,6 +248,10 @@ func setBackoff(p *policy.Policy, v string) error {
 		return setSteps(p, v)
 	}
 	base, limit, has := strings.Cut(v, "..")
+	p.Backoff.Cap, p.Backoff.Steps = 0, nil // of a preset
+	if p.Backoff.Kind == policy.BackoffTable {
+		p.Backoff.Kind = policy.BackoffExponential
+	}
 	if err := setSpan(&p.Backoff.Base, base); err != nil {
 		return err
 	}
@@ -264,6 +268,7 @@ func setBackoff(p *policy.Policy, v string) error {
 }
 
 func setHedge(p *policy.Policy, v string) error {
+	p.Hedge.Delay, p.Hedge.Quantile = 0, 0 // of a preset
 	if len(v) > 1 && v[0] == 'p' {
 		q, ok := units.ParsePercentile(v[1:])
 		if !ok {

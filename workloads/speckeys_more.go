@@ -47,6 +47,7 @@ func timeoutKeys() []specKey {
 
 // setTimeout reads D or pNN[+D].
 func setTimeout(t *policy.Timeout, v string) error {
+	*t = policy.Timeout{}
 	if len(v) < 2 || v[0] != 'p' {
 		if err := setSpan(&t.After, v); err != nil {
 			return fmt.Errorf("%w, or a percentile such as p99.9 or p99.9+20ms", err)
