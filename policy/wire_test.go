@@ -211,6 +211,9 @@ func checkWire(t *testing.T, d time.Duration, wall int64) {
 		if err != nil || !ok || got < 0 {
 			t.Fatalf("%v of %v: %q is read as %v, %v, %v", w, d, value, got, ok, err)
 		}
+		if told := w.Told(d); told != got && w != WireRFC3339 && value != "9999999999" {
+			t.Fatalf("%v of %v: %q is read as %v, told %v", w, d, value, got, told)
+		}
 		unit := unitOf(w, value)
 		switch w {
 		case WireGRPC: // up, by less than a unit

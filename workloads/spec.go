@@ -21,7 +21,7 @@ type NamedPolicy struct {
 
 // maxSpec and maxName bound the length of a SPEC and of a name in bytes.
 const (
-	maxSpec = 1000
+	maxSpec = 4000
 	maxName = 64
 )
 
@@ -64,6 +64,28 @@ const (
 //	hedge.min-samples=N samples below which nothing is hedged; 100 if not given
 //	budget=SHARE        tokens that each call adds for retries and hedges
 //	budget.capacity=N   most tokens held, and held at the start; 100 if not given
+//	budget.kind=tokens|window|concurrency
+//	                    a bucket if not given, a share of the calls of a window,
+//	                    or of those in flight
+//	budget.on=call|success, budget.initial=N, budget.open-above=N,
+//	budget.cost=N, budget.cost-timeout=N, budget.cost-throttled=N,
+//	budget.failure-cost=N, budget.refund, budget.window=D,
+//	budget.min-rate=RATE, budget.min=N, budget.for=both|retries|hedges,
+//	budget.charge=schedule|fire
+//	                    its details: see policy.Budget
+//	hedge.budget=SHARE  of the calls of 10 s, which hedges pay from as well
+//	breaker=N|SHARE     per replica: opens after N failures in a row, or at a
+//	                    share of failures
+//	breaker.kind=consecutive|count|time|ema, breaker.window=N|D,
+//	breaker.min-calls=N, breaker.slow=D, breaker.slow-share=SHARE,
+//	breaker.open=D[..CAP], breaker.permits=N, breaker.need=N,
+//	breaker.max-wait=D, breaker.gates=all|retries
+//	                    its details: see policy.Breaker
+//	throttle=K          rejects calls while fewer than 1 of K is accepted
+//	throttle.pad=N, throttle.window=D, throttle.max=SHARE, throttle.min-rate=RATE
+//	limit=N|MIN..MAX    most attempts open at once, fixed or adaptive
+//	limit.initial=N, limit.backoff=SHARE, limit.timeout=D
+//	deadline.wire=NAME  the header that tells the server what is left
 //	hedge.floor=D, hedge.ceiling=D
 //	                    bound a delay that follows a percentile
 //	hedge.probability=SHARE
@@ -152,6 +174,7 @@ func buildPolicy(name string, entries []entry) (NamedPolicy, error) {
 	if given["attempts"] && !given["retry"] && !given["hedge"] {
 		p.Retry.Max = p.Attempts - 1
 	}
+	derive(&p, given)
 	if err := checkGiven(&p, given); err != nil {
 		return NamedPolicy{}, err
 	}
@@ -218,7 +241,7 @@ func checkGiven(p *policy.Policy, given map[string]bool) error {
 		{"budget", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"budget.capacity", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"min-start", "deadline", p.Deadline > 0},
-	}, moreNeeds(p)...) {
+	}, append(moreNeeds(p), guardNeeds(p)...)...) {
 		if given[n.key] && !n.met {
 			return fmt.Errorf("%s needs %s", n.key, n.needs)
 		}
@@ -233,7 +256,7 @@ func checkGiven(p *policy.Policy, given map[string]bool) error {
 	if given["jitter"] && p.Backoff.Kind == policy.BackoffDecorrelated {
 		return errors.New("jitter says nothing of backoff.kind=decorrelated, which is drawn already")
 	}
-	if given["budget"] && p.Budget.Deposit == 0 && p.Budget.Capacity == 0 {
+	if given["budget"] && p.Budget.Kind == policy.BudgetTokens && p.Budget.Deposit == 0 && p.Budget.Capacity == 0 {
 		return errors.New("budget = 0% would not limit, want more, or budget.capacity for a fixed number")
 	}
 	return nil
@@ -301,6 +324,7 @@ func FormatPolicy(p policy.Policy) string {
 			f.count("hedge.min-samples", p.Hedge.MinSamples)
 		}
 		f.hedgeMore(&p.Hedge)
+		f.share("hedge.budget", p.Hedge.Budget.Deposit)
 	}
 	if p.Retry.Max > 0 || p.Attempts > 1 && p.Hedge.Max == 0 {
 		f.add("retry", units.FormatCount(uint64(max(p.Retry.Max, 0))))
@@ -317,16 +341,15 @@ func FormatPolicy(p policy.Policy) string {
 		f.retryAfter(&p.Retry)
 	}
 	if p.Retry.Max > 0 || p.Hedge.Max > 0 {
-		if p.Budget.Deposit > 0 {
-			f.add("budget", units.FormatShare(p.Budget.Deposit))
-		}
-		if p.Budget.Capacity > 0 {
-			f.add("budget.capacity", formatNumber(p.Budget.Capacity))
-		}
+		f.budget(&p.Budget)
 	}
+	f.guards(&p)
 	f.timeouts(&p)
 	f.duration("deadline", p.Deadline)
 	if p.Deadline > 0 {
+		if p.Wire != policy.WireNone {
+			f.add("deadline.wire", p.Wire.String())
+		}
 		f.duration("reserve", p.Reserve)
 		f.duration("min-start", p.MinStart)
 	}

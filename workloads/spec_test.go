@@ -125,7 +125,7 @@ func TestParsePolicyErrors(t *testing.T) {
 		{"budget limits nothing alone", "budget=10%", `policy "budget=10%": budget needs retry, attempts or hedge`},
 		{"a hedge after the deadline: both keys are named", "hedge=2s,deadline=1s", `policy "hedge=2s,deadline=1s": hedge=2s is not below deadline=1s`},
 		{"one attempt cannot be retried", "attempts=1,retry=2", `policy "attempts=1,retry=2": attempts=1 leaves none for retry=2`},
-		{"long text is clipped", strings.Repeat("x", 2000), `policy "` + strings.Repeat("x", 80) + `…": 2000 bytes long, want at most 1000`},
+		{"long text is clipped", strings.Repeat("x", 5000), `policy "` + strings.Repeat("x", 80) + `…": 5000 bytes long, want at most 4000`},
 	} {
 		_, err := ParsePolicy(c.spec)
 		if err == nil {
@@ -141,6 +141,9 @@ func FuzzParsePolicy(f *testing.F) {
 		"plain", "a:hedge=p95,budget=10%", "retry=3,backoff=100ms..2s,jitter=none,budget.capacity=500,attempt-timeout=250ms,deadline=1s,min-start=5ms",
 		"attempts=4", "hedge=0s,hedge.max=7,cancel=drain", "hedge=p99.99,hedge.window=1m,hedge.min-samples=10", "retry=1,retry.on=429+503,retry.unsafe",
 		"retry=0,attempts=3", "retry=9,backoff=1ms,backoff.factor=1.5,picker=round-robin", "retry=1,backoff=1ms+2s,jitter=20%", "retry=1,backoff=1ms..2s,backoff.kind=linear,jitter=5ms,jitter.when=before-cap", "=", ",", "hedge=p", "x:y:z", "deadline=1µs", "budget=1e9",
+		"retry=1,budget=20%,budget.kind=window,budget.min-rate=7/min,budget.window=5s", "hedge=1ms,budget=0.1,budget.kind=concurrency,budget.min=3,budget.charge=fire,hedge.budget=3%",
+		"retry=1,budget.capacity=9,budget.initial=0,budget=1%,budget.cost=2.5,budget.refund", "breaker=33%,breaker.window=7s,breaker.slow=1ms,breaker.open=1s..9s", "breaker=5,breaker.permits=2,breaker.max-wait=1s",
+		"throttle=1.5,throttle.min-rate=1/h,throttle.max=0.7", "limit=1..9,limit.backoff=33%,limit.initial=3", "deadline=1s,deadline.wire=x-request-deadline",
 	} {
 		f.Add(s)
 	}
