@@ -33,7 +33,9 @@ func TestTimeoutsByPhase(t *testing.T) {
 		c.say("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
 		c.gone()
 	})
-	deaf := playing(t, func(c *received) { <-time.After(300 * ms) }) // reads nothing
+	over := make(chan bool)
+	deaf := playing(t, func(c *received) { <-over }) // reads nothing
+	t.Cleanup(func() { close(over) })
 	all := func(d time.Duration) policy.Timeouts {
 		ts := policy.Timeouts{policy.PartAttempt: {After: 20 * d}}
 		for p := policy.PartAcquire; p <= policy.PartRead; p++ {
