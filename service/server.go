@@ -17,6 +17,8 @@ type Server struct {
 	limit      int // of the queue; negative: none
 	shed       uint16
 	cancel     Cancel
+	cancelCost time.Duration
+	aware      Deadline
 	retryAfter time.Duration
 	body       int
 	seed       uint64
@@ -33,6 +35,9 @@ type Server struct {
 	queue queue
 	busy  int
 	work  sum // due instants of running jobs, drawn times of waiting ones
+
+	counts Counts // without Worked
+	worked sum
 }
 
 // law is what is drawn at one replica: a Spec resolved for it.
@@ -55,18 +60,20 @@ type job struct {
 	status     uint16
 	state      state
 	fault      Fault
-	full       bool // it found the queue full
+	full       bool // it found the queue full or its window overloaded
+	cut        bool // its deadline ends the work
 }
 
 type state uint8
 
 const (
-	unused  state = iota
-	waiting       // in the queue
-	pending       // has started, and is decided at the end of its window
-	running       // holds a slot
-	aside         // has started, but holds no slot: its answer needs no work
-	hung          // never answered, holds no slot
+	unused   state = iota
+	waiting        // in the queue
+	pending        // has started, and is decided at the end of its window
+	running        // holds a slot
+	stopping       // holds a slot, though its caller has left
+	aside          // has started, but holds no slot: its answer needs no work
+	hung           // never answered, holds no slot
 )
 
 // law resolves the spec for a replica; seed decides whether it is a slow one.
@@ -135,6 +142,8 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 		limit:      spec.Queue,
 		shed:       spec.Shed,
 		cancel:     spec.Cancel,
+		cancelCost: spec.CancelCost,
+		aware:      spec.Deadline,
 		retryAfter: spec.RetryAfter,
 		body:       spec.Body,
 		seed:       seed,
@@ -178,13 +187,19 @@ func (s *Server) Mark(now clock.Time) {
 func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	j := s.take()
 	b := &s.jobs[j]
-	b.tag, b.attempt, b.deadline, b.fault, b.full = r.Tag, r.Attempt, r.Deadline, FaultNone, false
+	b.tag, b.attempt, b.deadline = r.Tag, r.Attempt, r.Deadline
+	b.fault, b.full, b.cut = FaultNone, false, false
 	if e, out := s.outage(now); out {
 		b.drawn, _ = s.law.draw(s.seed, r.Call, r.Attempt)
 		if s.window.Per > 0 {
 			now = s.window.endOf(s.base, now)
 		}
 		return j, s.decline(j, e, now)
+	}
+	if s.aware != DeadlineIgnore && r.Deadline <= now {
+		b.drawn, _ = s.law.draw(s.seed, r.Call, r.Attempt)
+		s.counts.Expired++
+		return j, s.decline(j, Ending{Status: 504}, now)
 	}
 	if s.slots > 0 && s.busy >= s.slots && s.limit >= 0 && s.queue.n >= s.limit {
 		b.drawn, b.full = 0, true
@@ -216,9 +231,12 @@ func (s *Server) End(j Job, now clock.Time) (Answer, Step) {
 	if b.status == 429 || b.status == 503 {
 		a.RetryAfter = s.retryAfter
 	}
-	if b.state != running {
+	if b.state != running && b.state != stopping {
 		s.release(j)
 		return a, Step{}
+	}
+	if b.cut {
+		s.counts.Stopped++
 	}
 	s.leave(j)
 	return a, s.next(now)
@@ -249,6 +267,11 @@ func (s *Server) Cancel(j Job, now clock.Time) (dropped bool, st Step) {
 		s.release(j)
 		return true, Step{}
 	case b.state == running && s.cancel == CancelRunning:
+		s.counts.Stopped++
+		s.worked.sub(int64(b.due.Sub(now)))
+		if s.cancelCost > 0 {
+			return true, s.stop(j, now)
+		}
 		s.leave(j)
 		return true, s.next(now)
 	}
@@ -312,6 +335,13 @@ func (s *Server) decline(j Job, e Ending, now clock.Time) Step {
 	return Step{Job: j, Tag: b.tag, Due: now}
 }
 
+// Counts returns what was counted so far.
+func (s *Server) Counts() Counts {
+	c := s.counts
+	c.Worked = s.worked.less(0, 0)
+	return c
+}
+
 // start lets j, which is in no queue, hold a slot from now on.
 func (s *Server) start(j Job, now clock.Time) Step {
 	s.busy++
@@ -320,8 +350,29 @@ func (s *Server) start(j Job, now clock.Time) Step {
 	if s.thrash.Factor > 0 && s.busy+s.queue.n > s.thrash.Above {
 		work = nanoseconds(float64(work) / s.thrash.Factor)
 	}
+	late := s.aware != DeadlineIgnore && b.deadline <= now
+	if late { // its turn comes, and there is nothing to do
+		work, b.status, b.fault = 0, 504, FaultNone
+		s.counts.Expired++
+	}
 	b.state, b.due = running, s.stalls.after(now, work)
+	if s.aware == DeadlineRunning && !late && b.deadline < b.due {
+		b.cut, b.status, b.fault = true, 504, FaultNone
+		b.due = s.stalls.after(b.deadline, 0)
+	}
 	s.work.add(int64(b.due))
+	s.worked.add(int64(b.due.Sub(now)))
+	return Step{Job: j, Tag: b.tag, Due: b.due}
+}
+
+// stop ends the work of j, which runs on for what stopping costs.
+func (s *Server) stop(j Job, now clock.Time) Step {
+	b := &s.jobs[j]
+	s.work.sub(int64(b.due))
+	b.state, b.cut, b.status, b.fault = stopping, false, 0, FaultGone
+	b.due = s.stalls.after(now, s.cancelCost)
+	s.work.add(int64(b.due))
+	s.worked.add(int64(b.due.Sub(now)))
 	return Step{Job: j, Tag: b.tag, Due: b.due}
 }
 

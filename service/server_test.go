@@ -18,8 +18,8 @@ import (
 var update = flag.Bool("update", false, "write the golden traces anew")
 
 // TestGoldenTraces runs the scripts in testdata: lines "INSTANT begin TAG CALL
-// [ATTEMPT]", "INSTANT cancel TAG" and "INSTANT end TAG", instants in ms; the
-// answers stand below each line. The first lines set the spec.
+// [ATTEMPT [DEADLINE]]", "INSTANT cancel TAG" and "INSTANT end TAG", instants in
+// ms; the answers stand below each line. The first lines set the spec.
 func TestGoldenTraces(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.trace")
 	if err != nil || len(files) == 0 {
@@ -83,17 +83,28 @@ func trace(t *testing.T, script string) string {
 			if len(f) > 4 {
 				r.Attempt = uint32(number(t, f[4]))
 			}
+			if len(f) > 5 {
+				r.Deadline = clock.Time(number(t, f[5])) * 1e6
+			}
 			j, st := s.Begin(r, now)
 			jobs[tag] = j
 			step(st)
 		case "end":
 			a, st := s.End(jobs[tag], now)
-			fmt.Fprintf(&out, "    answers %d: status %d, retry after %v, body %d, drawn %v\n", a.Tag, a.Status, a.RetryAfter, a.Body, a.Drawn)
+			if a.Fault != FaultNone {
+				fmt.Fprintf(&out, "    ends %d: %v\n", a.Tag, a.Fault)
+			} else {
+				fmt.Fprintf(&out, "    answers %d: status %d, retry after %v, body %d, drawn %v\n", a.Tag, a.Status, a.RetryAfter, a.Body, a.Drawn)
+			}
 			step(st)
 		case "cancel":
 			dropped, st := s.Cancel(jobs[tag], now)
 			fmt.Fprintf(&out, "    dropped %v\n", dropped)
-			step(st)
+			if st.Job != 0 && st.Job == jobs[tag] {
+				fmt.Fprintf(&out, "    holds its slot until %d ms\n", st.Due/1e6)
+			} else {
+				step(st)
+			}
 		default:
 			t.Fatalf("unknown word %q", f[1])
 		}
@@ -136,6 +147,14 @@ func setSpec(t *testing.T, spec *Spec, key, value string) {
 		spec.Body = n
 	case "retry-after":
 		spec.RetryAfter = time.Duration(n) * time.Second
+	case "cancel-cost":
+		spec.CancelCost = time.Duration(n) * time.Millisecond
+	case "deadline":
+		d, ok := DeadlineNamed(value)
+		if !ok {
+			t.Fatalf("unknown deadline %q", value)
+		}
+		spec.Deadline = d
 	case "status":
 		spec.Status = []StatusShare{{uint16(n), 1}}
 	case "cancel":
@@ -161,11 +180,16 @@ type checker struct {
 	job     map[uint32]Job
 	shed    map[uint32]bool
 	ended   map[uint32]bool
-	started int
+	gone    map[uint32]bool // left, and its job holds its slot on
+	late    map[uint32]bool // answered 504
+	cut     map[uint32]bool // stops at its deadline
+	limit   map[uint32]clock.Time
+	want    Counts
 }
 
 func newChecker(t *testing.T, spec *Spec) *checker {
-	return &checker{t: t, spec: spec, s: New(spec, 0, 1), due: map[uint32]clock.Time{}, job: map[uint32]Job{}, shed: map[uint32]bool{}, ended: map[uint32]bool{}}
+	return &checker{t: t, spec: spec, s: New(spec, 0, 1), due: map[uint32]clock.Time{}, job: map[uint32]Job{}, shed: map[uint32]bool{}, ended: map[uint32]bool{},
+		gone: map[uint32]bool{}, late: map[uint32]bool{}, cut: map[uint32]bool{}, limit: map[uint32]clock.Time{}}
 }
 
 // attempt is the number under which the checker sends a tag.
@@ -175,9 +199,19 @@ func (c *checker) begin(tag uint32, now clock.Time) {
 	full := c.spec.Slots > 0 && len(c.running) >= c.spec.Slots
 	r := first(tag, uint64(tag))
 	r.Attempt = attempt(tag)
+	if tag%4 != 0 { // some come too late, some have time left
+		r.Deadline = now.Add(time.Duration(tag%4-1) * 2 * time.Millisecond)
+	}
+	c.limit[tag] = r.Deadline
 	j, st := c.s.Begin(r, now)
 	c.job[tag] = j
 	switch {
+	case c.spec.Deadline != DeadlineIgnore && r.Deadline <= now:
+		if st.Job != j || st.Due != now {
+			c.t.Fatalf("late request %d: %+v at %d, want it due at once", tag, st, now)
+		}
+		c.shed[tag], c.late[tag], c.due[tag] = true, true, now
+		c.want.Expired++
 	case !full:
 		c.starts(tag, st, now)
 	case c.spec.Queue < 0 || len(c.waiting) < c.spec.Queue:
@@ -193,13 +227,23 @@ func (c *checker) begin(tag uint32, now clock.Time) {
 }
 
 func (c *checker) starts(tag uint32, st Step, now clock.Time) {
-	drawn := c.s.Drawn(c.job[tag])
-	if st.Job != c.job[tag] || st.Tag != tag || st.Due != now.Add(drawn) {
-		c.t.Fatalf("step %+v at %d, want the start of %d, due %v later", st, now, tag, drawn)
+	due := now.Add(c.s.Drawn(c.job[tag]))
+	switch limit := c.limit[tag]; {
+	case c.spec.Deadline != DeadlineIgnore && limit <= now:
+		due, c.late[tag] = now, true
+		c.want.Expired++
+	case c.spec.Deadline == DeadlineRunning && limit < due:
+		due, c.late[tag] = limit, true
+	}
+	if st.Job != c.job[tag] || st.Tag != tag || st.Due != due {
+		c.t.Fatalf("step %+v at %d, want the start of %d, due at %d", st, now, tag, due)
 	}
 	c.running = append(c.running, tag)
 	c.due[tag] = st.Due
-	c.started++
+	c.want.Worked += due.Sub(now)
+	if c.late[tag] && due > now {
+		c.cut[tag] = true
+	}
 }
 
 func (c *checker) none(st Step) {
@@ -252,7 +296,15 @@ func (c *checker) end(tag uint32, now clock.Time) {
 		c.t.Fatalf("answer %+v, want that of %d", a, tag)
 	}
 	c.forget(tag)
-	if c.shed[tag] {
+	if c.cut[tag] && !c.gone[tag] {
+		c.want.Stopped++
+	}
+	if (a.Fault == FaultGone) != c.gone[tag] || (a.Status == 504) != (c.late[tag] && !c.gone[tag]) {
+		c.t.Fatalf("answer %+v of %d, gone %v, late %v", a, tag, c.gone[tag], c.late[tag])
+	}
+	if c.shed[tag] && c.late[tag] {
+		c.none(st)
+	} else if c.shed[tag] {
 		if want := max(c.spec.Shed, 503*b2u(c.spec.Shed == 0)); a.Status != want || a.Drawn != 0 {
 			c.t.Fatalf("shed request %d: answer %+v, want status %d", tag, a, want)
 		}
@@ -267,7 +319,7 @@ func (c *checker) cancel(tag uint32, now clock.Time) {
 	j := c.job[tag]
 	_, isDue := c.due[tag]
 	dropped, st := c.s.Cancel(j, now)
-	want := c.spec.Cancel == CancelRunning || c.spec.Cancel == CancelQueued && !isDue
+	want := !c.gone[tag] && (c.spec.Cancel == CancelRunning || c.spec.Cancel == CancelQueued && !isDue)
 	if dropped != want {
 		c.t.Fatalf("cancel of %d (started %v): dropped %v, want %v", tag, isDue, dropped, want)
 	}
@@ -278,6 +330,16 @@ func (c *checker) cancel(tag uint32, now clock.Time) {
 		c.forget(tag)
 		c.none(st)
 	case isDue:
+		c.want.Stopped++
+		c.want.Worked -= c.due[tag].Sub(now)
+		if d := c.spec.CancelCost; d > 0 {
+			if want := (Step{Job: j, Tag: tag, Due: now.Add(d)}); st != want {
+				c.t.Fatalf("cancel of %d: %+v, want %+v", tag, st, want)
+			}
+			c.want.Worked += d
+			c.gone[tag], c.due[tag] = true, st.Due
+			break
+		}
 		c.forget(tag)
 		c.freed(tag, st, now)
 	default:
@@ -289,6 +351,9 @@ func (c *checker) cancel(tag uint32, now clock.Time) {
 }
 
 func (c *checker) check() {
+	if got := c.s.Counts(); got != c.want {
+		c.t.Fatalf("counts %+v, want %+v", got, c.want)
+	}
 	if c.s.Busy() != len(c.running) || c.s.Waiting() != len(c.waiting) {
 		c.t.Fatalf("busy %d waiting %d, want %d and %d", c.s.Busy(), c.s.Waiting(), len(c.running), len(c.waiting))
 	}
@@ -338,8 +403,15 @@ func FuzzServer(f *testing.F) {
 	f.Add(uint8(2), int8(-1), uint8(10), []byte{0, 0, 0, 0, 0, 0, 1, 10, 2, 1, 1, 1, 0, 0, 1, 1})
 	f.Add(uint8(2), int8(1), uint8(1), []byte{0, 0, 0, 0, 0, 5, 1, 1, 1, 6, 10, 14, 1})
 	f.Add(uint8(0), int8(0), uint8(0), []byte{0, 3, 0, 3, 1, 2})
+	for deadline := range uint8(3) {
+		f.Add(uint8(1), int8(-1), 12*deadline+2, []byte{0, 0, 0, 0, 0, 0, 63, 1, 10, 2, 1, 1, 1, 0, 0, 1, 1, 6, 1, 1})
+		f.Add(uint8(2), int8(2), 12*deadline+2+132, []byte{0, 0, 0, 0, 0, 0, 2, 63, 1, 10, 2, 1, 1, 1, 0, 0, 1, 1, 6, 1, 1})
+	}
 	f.Fuzz(func(t *testing.T, slots uint8, queue int8, cancel uint8, events []byte) {
-		spec := &Spec{Time: mustParse(t, "mixture(50%:uniform(1ms,9ms),50%:0s)"), Slots: int(slots % 5), Queue: int(queue), Cancel: Cancel(cancel % 3), Discipline: Discipline(cancel / 3 % 4), Shed: 429}
+		spec := &Spec{Time: mustParse(t, "mixture(50%:uniform(1ms,9ms),50%:1ms)"), Deadline: Deadline(cancel / 12 % 3), Slots: int(slots % 5), Queue: int(queue), Cancel: Cancel(cancel % 3), Discipline: Discipline(cancel / 3 % 4), Shed: 429}
+		if cancel >= 128 && spec.Cancel == CancelRunning && spec.Slots > 0 {
+			spec.CancelCost = 2 * time.Millisecond
+		}
 		c := newChecker(t, spec)
 		now, tag := clock.Time(0), uint32(0)
 		for _, e := range events {

@@ -46,6 +46,11 @@ type Spec struct {
 	RetryAfter time.Duration
 	// Cancel is what happens to work whose caller has left.
 	Cancel Cancel
+	// CancelCost is how long running work that Cancel stops still holds its slot.
+	// 0 means that the slot is free at once.
+	CancelCost time.Duration
+	// Deadline is what the service does about requests whose deadline passes.
+	Deadline Deadline
 	// Outages are stretches in which requests that arrive fail. Work under way and
 	// what waits goes on. Where they overlap, the first in the list counts.
 	Outages []Outage
@@ -175,6 +180,31 @@ const (
 	// the one that has waited longest.
 	NewFirst
 )
+
+// Deadline is what a server does about requests that nobody wants answered any
+// more (Request.Deadline). It answers them 504.
+type Deadline uint8
+
+const (
+	// DeadlineIgnore: nothing; they are served as others.
+	DeadlineIgnore Deadline = iota
+	// DeadlineQueued: no work is begun for them.
+	DeadlineQueued
+	// DeadlineRunning: work under way stops at the deadline too, and its slot is free.
+	DeadlineRunning
+)
+
+// Counts are what a server has counted since New.
+type Counts struct {
+	// Expired is the number of requests that were answered 504 without work.
+	Expired uint64
+	// Stopped is the number of jobs that began and were stopped: at their
+	// deadline, or because their caller had left.
+	Stopped uint64
+	// Worked is the time from the start to the end of each job, added up over all
+	// that ran; a job under way counts to the instant at which it is due.
+	Worked time.Duration
+}
 
 // Job names an admitted request until its End or a Cancel that dropped it.
 // 0 names none.

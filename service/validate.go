@@ -82,6 +82,17 @@ var faultNames = [...]string{FaultNone: "none", FaultRefuse: "refuse", FaultRese
 // String returns "none", "refuse", "reset", "hang" or "gone".
 func (f Fault) String() string { return name(faultNames[:], int(f)) }
 
+var deadlineNames = [...]string{DeadlineIgnore: "ignore", DeadlineQueued: "queued", DeadlineRunning: "running"}
+
+// String returns the word used in service files: "ignore", "queued" or "running".
+func (d Deadline) String() string { return name(deadlineNames[:], int(d)) }
+
+// DeadlineNamed returns the value of that word; ok is false when there is none.
+func DeadlineNamed(word string) (d Deadline, ok bool) {
+	i, ok := index(deadlineNames[:], word)
+	return Deadline(i), ok
+}
+
 func name(words []string, i int) string {
 	if i < len(words) {
 		return words[i]
@@ -124,6 +135,14 @@ func (sp *Spec) Validate() error {
 		return fmt.Errorf("retry-after = %v, want whole seconds", sp.RetryAfter)
 	case sp.Cancel > CancelRunning:
 		return fmt.Errorf("cancel = %d, want none, queued or running", sp.Cancel)
+	case sp.CancelCost < 0:
+		return fmt.Errorf("cancel-cost = %v, want 0 or more", sp.CancelCost)
+	case sp.CancelCost > 0 && sp.Cancel != CancelRunning:
+		return fmt.Errorf("cancel-cost = %v is what stopping running work costs, but cancel = %v stops none", sp.CancelCost, sp.Cancel)
+	case sp.CancelCost > 0 && sp.Slots == 0:
+		return fmt.Errorf("cancel-cost = %v is time in a slot, but slots = 0 sets no limit", sp.CancelCost)
+	case sp.Deadline > DeadlineRunning:
+		return fmt.Errorf("deadline = %d, want ignore, queued or running", sp.Deadline)
 	case sp.Body < 0 || sp.Body > maxBody:
 		return fmt.Errorf("body = %d, want 0 to %d bytes", sp.Body, maxBody)
 	}

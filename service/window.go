@@ -68,10 +68,13 @@ func (s *Server) room(load int) int {
 func (s *Server) decide() {
 	w := &s.window
 	var load, fail [ages]int // by age: requests, and those to be shed
+	all := 0
 	for j := w.line.head; j != 0; j = s.jobs[j].next {
-		load[s.jobs[j].age()]++
+		if b := &s.jobs[j]; !s.late(b) {
+			load[b.age()]++
+			all++
+		}
 	}
-	all := w.line.n
 	over := max(all-s.room(all), 0)
 	if over > 0 {
 		s.share(&load, &fail, all, over)
@@ -81,6 +84,12 @@ func (s *Server) decide() {
 	for j := w.line.head; j != 0; {
 		b := &s.jobs[j]
 		next, a := b.next, b.age()
+		b.state, j = aside, next
+		if s.late(b) {
+			b.status, b.fault = 504, FaultNone
+			s.counts.Expired++
+			continue
+		}
 		shed := false
 		switch s.queue.discipline {
 		case FIFO:
@@ -99,12 +108,16 @@ func (s *Server) decide() {
 		if shed {
 			b.status, b.fault, b.full = s.shed, FaultNone, true
 		}
-		b.state = aside
-		j = next
 	}
-	s.busy -= all
+	s.busy -= w.line.n
 	w.line = line{}
 	w.decided = w.end
+}
+
+// late reports whether the answer at the window's end comes too late for a
+// service that minds.
+func (s *Server) late(b *job) bool {
+	return s.aware != DeadlineIgnore && b.deadline < s.window.end
 }
 
 // share says how many requests of each age are shed, of over in all: under

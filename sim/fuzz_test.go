@@ -95,6 +95,10 @@ func misbehave(t testing.TB, pick func(of int) int, svc *service.Spec) {
 	if svc.Queue != 0 {
 		svc.Discipline = service.Discipline(pick(4))
 	}
+	if svc.Slots > 0 && svc.Cancel == service.CancelRunning && pick(2) == 0 {
+		svc.CancelCost = few() / 20
+	}
+	svc.Deadline = service.Deadline(pick(3))
 	for range pick(3) {
 		e := []service.Ending{{Status: 503}, {Fault: service.FaultRefuse}, {Fault: service.FaultReset}, {Fault: service.FaultHang}}
 		o := service.Outage{At: few(), For: 1 + few(), Ending: e[pick(4)]}

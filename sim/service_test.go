@@ -133,3 +133,23 @@ func TestHungCallersLeave(t *testing.T) {
 }
 
 const clockMax = time.Duration(clock.Never)
+
+// TestCancelCost: work of 10 ms is stopped after 4 ms, and holds its slot for
+// 3 ms more. The next call comes 8 ms after the one before.
+func TestCancelCost(t *testing.T) {
+	for _, net := range []time.Duration{0, ms} {
+		svc := &service.Spec{Time: dist(t, "10ms"), Slots: 1, Queue: -1, Cancel: service.CancelRunning, CancelCost: 3 * ms}
+		cfg := config(t, "deadline=4ms", svc, 100)
+		cfg.Net = net
+		cfg.Arrivals = workloads.NewArrivals(workloads.Constant, rate(125), 1)
+		w := newWorld(&cfg)
+		if _, err := w.run(cfg.Blocks[0]); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		want := service.Counts{Stopped: 100, Worked: 700 * ms}
+		if got := w.servers[0].Counts(); got != want || w.inUse() != 0 || w.events.stale != 0 {
+			t.Errorf("net %v: %+v, %d attempts and %d stale events are left, want %+v and none", net, got, w.inUse(), w.events.stale, want)
+		}
+	}
+}

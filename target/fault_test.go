@@ -87,3 +87,36 @@ func TestStall(t *testing.T) {
 		t.Errorf("an answer %v after the target began, want none in the first 150 ms", took)
 	}
 }
+
+// TestCancelCost: work that is stopped holds its slot on, and the next request
+// waits for that.
+func TestCancelCost(t *testing.T) {
+	const cost = 100 * time.Millisecond
+	spec := &service.Spec{Queue: -1, Slots: 1, Time: dist(t, "1ms"), Slow: service.Slow{Share: 0.5, Time: dist(t, "1h")},
+		Cancel: service.CancelRunning, CancelCost: cost}
+	var slow, fast uint64
+	for call := range uint64(100) {
+		if drawn, _ := spec.Draw(1, 0, call, 1); drawn > time.Second {
+			slow = call
+		} else {
+			fast = call
+		}
+	}
+	tg := begin(t, Config{Service: spec, Seed: 1})
+	holder, waiter := dial(t, tg.Replicas()[0]), dial(t, tg.Replicas()[0])
+	holder.send(get("r", slow, 1))
+	settle(t, "arrival", func() bool { r := tg.Ledger().Run("r"); return r != nil && r.BusyPeak == 1 })
+	waiter.send(get("r", fast, 1))
+	settle(t, "waiting", func() bool { return tg.Ledger().Run("r").QueuePeak == 1 })
+	left := time.Now()
+	holder.Close()
+	waiter.answer("GET")
+	if took := time.Since(left); took < cost {
+		t.Errorf("the next is answered after %v, want %v or more", took, cost)
+	}
+	r := tg.Ledger().Run("r")
+	sums(t, r)
+	if r.Answered[200] != 1 || r.Cancelled.Dropped != 1 || r.AfterLeft != 0 || r.InFlight != 0 {
+		t.Errorf("%+v, want one answered and one dropped", r)
+	}
+}

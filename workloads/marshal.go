@@ -183,6 +183,8 @@ func (y *yamlWriter) service(s *service.Spec) {
 	}
 	y.span("retry-after", s.RetryAfter)
 	y.word("cancel", s.Cancel.String())
+	y.span("cancel-cost", s.CancelCost)
+	y.word("deadline", s.Deadline.String())
 	y.schedules(s)
 	if s.Body != 0 {
 		y.word("body", units.FormatSize(int64(s.Body)))

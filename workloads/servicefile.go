@@ -42,6 +42,8 @@ func decodeService(v value, in string) (*service.Spec, error) {
 		{"status", func(v value) error { return setStatus(s, v) }},
 		{"retry-after", spanField(&s.RetryAfter)},
 		{"cancel", wordField(&s.Cancel, "none, queued or running", service.CancelNamed)},
+		{"cancel-cost", spanField(&s.CancelCost)},
+		{"deadline", wordField(&s.Deadline, "ignore, queued or running", service.DeadlineNamed)},
 		{"outage", func(v value) error { return setOutages(&s.Outages, v) }},
 		{"stall", func(v value) error { return setStalls(&s.Stalls, v) }},
 		{"body", textField(&body, "a size such as 1KiB", func(s string) (int64, error) {

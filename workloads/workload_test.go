@@ -177,6 +177,9 @@ func TestParseErrors(t *testing.T) {
 		{"thrash without its cost", "service: {slots: 1, thrash: {above: 5}}", `f.yaml:1: service.thrash has no factor, want both, such as {above: 150, factor: 50%}`},
 		{"thrash that leaves nothing", "service: {slots: 1, thrash: {above: 5, factor: 0%}}", `f.yaml:1: service.thrash.factor = "0%", want a share above 0, such as 50%`},
 		{"thrash that never comes", "service:\n  slots: 2\n  queue: 8\n  thrash: {above: 10, factor: 50%}\n", `f.yaml:4: service.thrash.above = 10 is never passed: slots = 2 and queue = 8 hold no more than 10`},
+		{"a cost of what does not happen", "service:\n  slots: 2\n  cancel: queued\n  cancel-cost: 5ms\n", `f.yaml:4: service.cancel-cost = 5ms is what stopping running work costs, but cancel = queued stops none`},
+		{"a cost in slots that are not there", "service:\n  cancel: running\n  cancel-cost: 5ms\n", `f.yaml:3: service.cancel-cost = 5ms is time in a slot, but slots = 0 sets no limit`},
+		{"a deadline that is none", "service: {deadline: 5s}", `f.yaml:1: service.deadline = "5s", want ignore, queued or running`},
 		{"an outage of no length", "service:\n  outage: {at: 5s}\n", `f.yaml:2: service.outage has no for, want how long it lasts, such as for: 5s`},
 		{"an outage that never ends", "service:\n  outage:\n    - {for: 5s, every: 5s}\n", `f.yaml:2: service.outage[0].for = 5s is not below outage[0].every = 5s`},
 		{"an outage that is none", "service: {outage: {for: 5s, kind: 200}}", `f.yaml:1: service.outage[0].kind = 200, want a status from 400 to 599, refuse, reset or hang`},
@@ -425,7 +428,7 @@ func TestMarshalService(t *testing.T) {
 		{Replicas: 1, Slots: 2, Queue: -1, Discipline: service.NewFirst},
 		{Replicas: 1, Queue: -1, Capacity: service.Capacity{Requests: 100, Per: 100 * time.Millisecond}, Discipline: service.Proportional, Shed: 429,
 			RetryAfter: time.Second, Thrash: service.Thrash{Above: 150, Factor: 0.5}},
-		{Replicas: 1, Queue: -1, Slots: 3, Thrash: service.Thrash{Factor: 0.25}},
+		{Replicas: 1, Queue: -1, Slots: 3, Cancel: service.CancelRunning, CancelCost: time.Millisecond, Deadline: service.DeadlineRunning, Thrash: service.Thrash{Factor: 0.25}},
 		{Replicas: 3, Queue: -1, RetryAfter: time.Second, Outages: []service.Outage{
 			{At: time.Second, For: 2 * time.Second, Every: time.Minute, Ending: service.Ending{Status: 429}, Replicas: []int{0, 2}},
 			{For: 1, Ending: service.Ending{Fault: service.FaultHang}}}},

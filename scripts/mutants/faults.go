@@ -72,7 +72,7 @@ var faults = []fault{
 		why: "a 429 says nothing of when to come back"},
 	{file: "service/server.go", old: "case b.state == waiting && s.cancel != CancelNone:", new: "case b.state == waiting:",
 		why: "queued work stops when its caller leaves, though it should not"},
-	{file: "service/server.go", old: "case b.state == running && s.cancel == CancelRunning:\n\t\ts.leave(j)\n", new: "case b.state == running && s.cancel == CancelRunning:\n\t\ts.release(j)\n",
+	{file: "service/server.go", old: "\t\ts.leave(j)\n\t\treturn true, s.next(now)\n", new: "\t\ts.release(j)\n\t\treturn true, s.next(now)\n",
 		why: "a cancelled request holds its slot for ever"},
 	{file: "service/dist.go", old: "draw.Pow(u, -1/d.x)", new: "draw.Pow(u, 1/d.x)",
 		why: "a pareto has its tail below its smallest value"},
