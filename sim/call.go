@@ -50,6 +50,7 @@ type attempt struct {
 	kind    policy.Kind
 	wanted  bool
 	book    uint8 // of the call
+	gone    bool  // the server knows that the caller has left, and works on
 }
 
 // start begins the call of an arrival, or of a user.
@@ -171,8 +172,8 @@ func (w *world) send(i uint32, c *call, act *policy.Action) {
 	w.book[c.book].Sent(act.Kind)
 	w.cur[c.book].Sent++
 	l := &w.lanes[c.book>>1]
-	if l.tell > 0 {
-		w.attempts[n].hint = w.told(c, l.tell)
+	if wire := l.policy.Wire; wire != policy.WireNone {
+		w.attempts[n].hint = w.told(c, wire)
 	}
 	if w.cfg.Net == 0 && !l.toHop {
 		w.arrive(n)
@@ -195,6 +196,7 @@ func (w *world) arrive(n uint32) {
 	s := w.servers[a.replica]
 	j, st := s.Begin(service.Request{Tag: n, Call: a.id, Attempt: a.number, Deadline: w.heard(a)}, w.now)
 	a.job = j
+	w.arrived(s, a)
 	if a.number == 1 {
 		w.draws += draw.Mix(a.id, 1, uint64(s.Drawn(j)))
 	}
@@ -258,6 +260,7 @@ func (w *world) tie(a *attempt) {
 			continue
 		}
 		if o := &w.attempts[n]; w.servers[o.replica].Withdraw(o.job) {
+			w.books.Withdrawn++
 			w.withdraw(i, uint8(slot))
 		}
 	}
@@ -278,6 +281,7 @@ func (w *world) withdraw(i uint32, slot uint8) {
 func (w *world) ended(n uint32) {
 	a := &w.attempts[n]
 	ans, st := w.servers[a.replica].End(a.job, w.now)
+	w.replied(ans.Fault, a.gone)
 	a.order, a.job = 0, 0
 	w.begun(st)
 	a.status, a.hint, a.fault = ans.Status, ans.RetryAfter, ans.Fault
@@ -396,7 +400,11 @@ func (w *world) vacate(n uint32) {
 		w.forsaken(n)
 		return
 	}
-	dropped, st := w.servers[a.replica].Cancel(a.job, w.now)
+	s := w.servers[a.replica]
+	queued := s.Queued(a.job)
+	dropped, st := s.Cancel(a.job, w.now)
+	w.quit(queued, dropped)
+	a.gone = !dropped
 	if dropped && st.Job != a.job { // else the job holds its slot on
 		if a.order != 0 {
 			a.order = 0

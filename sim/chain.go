@@ -20,6 +20,9 @@ const MaxHops = 16
 // last one, the service. It has room for any number of requests and is one
 // client of what it calls.
 //
+// A hop that is told how much time is left (policy.Policy.Wire of its caller)
+// heeds it: the earlier of that and of its policy's own deadline counts.
+//
 // A request is answered with 200 when enough of the hop's calls have ended ok,
 // and else, as soon as that cannot be any more, with the status of the call that
 // decided it: the last status that it was answered with, 504 when a timeout or
@@ -31,13 +34,6 @@ type Hop struct {
 	// Fan is the number of calls that are begun at once for each request, and
 	// Need how many of them must end ok. 0 means one call, and all of them.
 	Fan, Need int
-	// Tell makes the hop tell what it calls how much time its call has left
-	// (policy.Call.Deadline), in whole units of Tell, rounded down: 1 ms is
-	// x-deadline-ms. The instants in between count from the arrival of the
-	// request, as with any header that holds a remaining time. 0 means that
-	// nothing is told. A hop that is told the time heeds it: the earlier of it and
-	// of its policy's own deadline counts.
-	Tell time.Duration
 	// Cancels makes the hop cancel its calls when its caller has left. Without,
 	// they go on, retries and all.
 	Cancels bool
@@ -70,9 +66,6 @@ func (c *Config) checkHops() error {
 	if len(c.Hops) > MaxHops {
 		return fmt.Errorf("%d hops, want at most %d", len(c.Hops), MaxHops)
 	}
-	if c.Tell < 0 {
-		return fmt.Errorf("tell = %v, want 0 or more", c.Tell)
-	}
 	if len(c.Hops) > 0 {
 		for i := range max(len(c.Lanes), 1) {
 			if c.lane(i).Cancel == policy.CancelTied {
@@ -89,8 +82,6 @@ func (c *Config) checkHops() error {
 			err = fmt.Errorf("fan = %d, want 1 or more", h.Fan)
 		case h.Need < 0 || h.Need > h.fan():
 			err = fmt.Errorf("need = %d, want 1 to fan=%d", h.Need, h.fan())
-		case h.Tell < 0:
-			err = fmt.Errorf("tell = %v, want 0 or more", h.Tell)
 		case h.Policy.Cancel == policy.CancelTied && i+1 < len(c.Hops):
 			err = errTiedHop
 		}
@@ -129,7 +120,7 @@ func (w *world) newHops(servers int) {
 		}
 		w.addLane(&h.Policy, replicas, 1, draw.Mix(w.cfg.Seed, uint64(i)+1, 0))
 		l := &w.lanes[len(w.lanes)-1]
-		l.toHop, l.next, l.tell = i+1 < len(w.cfg.Hops), i+1, h.Tell
+		l.toHop, l.next = i+1 < len(w.cfg.Hops), i+1
 		w.hops = append(w.hops, hop{Hop: h, lane: uint8(len(w.lanes) - 1)})
 	}
 	if len(w.hops) > 0 {
@@ -137,23 +128,28 @@ func (w *world) newHops(servers int) {
 	}
 }
 
-// told returns the time that the call has left, in whole units, at least 1 ns.
-// 0: it has no deadline.
-func (w *world) told(c *call, unit time.Duration) time.Duration {
-	d := c.k.Deadline()
-	if d == clock.Never {
+// told returns the time that the call has left as a server reads it, at least
+// 1 ns. 0: there is no deadline, or nothing is told of it.
+func (w *world) told(c *call, wire policy.Wire) time.Duration {
+	left, ok := c.k.Left(w.now)
+	if !ok {
 		return 0
 	}
-	left := d.Sub(w.now)
-	return max(left-left%unit, 1)
+	return max(wire.Told(left), 1)
 }
 
-// heard returns the deadline that the request, which arrives now, brings.
+// heard returns the deadline that a request brings which arrives now. A time
+// left counts from now, whatever the net has taken; an instant is an instant,
+// since in here all clocks agree.
 func (w *world) heard(a *attempt) clock.Time {
 	if a.hint == 0 {
 		return clock.Never
 	}
-	d := w.now.Add(a.hint)
+	from := w.now
+	if w.lanes[a.book>>1].policy.Wire.Absolute() {
+		from = a.sent
+	}
+	d := from.Add(a.hint)
 	a.hint = 0
 	return d
 }

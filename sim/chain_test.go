@@ -19,6 +19,16 @@ func chain(t testing.TB, user string, calls uint64, svc *service.Spec, hops ...H
 	return cfg
 }
 
+// hop returns a hop with the policy of the spec, which tells the time left in
+// x-deadline-ms if tells.
+func hopOf(t testing.TB, spec string, tells bool, h Hop) Hop {
+	h.Policy = parse(t, spec)
+	if tells {
+		h.Policy.Wire = policy.WireDeadlineMS
+	}
+	return h
+}
+
 // TestNestedTimeouts: a user who waits for 300 ms, A that calls B with 500 ms and
 // two retries, B that calls C with 1 s and three retries, and C that works for 2 s.
 // Without deadlines that go down the chain all twelve calls of C are made and
@@ -26,60 +36,47 @@ func chain(t testing.TB, user string, calls uint64, svc *service.Spec, hops ...H
 // left in a header, 20 ms kept back on the way, no retries in the middle and a C
 // that stops, it is one call for 280 ms.
 func TestNestedTimeouts(t *testing.T) {
-	hop := func(spec string, h Hop) Hop {
-		h.Policy = parse(t, spec)
-		return h
-	}
-	c := func(cancel service.Cancel) *service.Spec { return &service.Spec{Time: dist(t, "2s"), Cancel: cancel} }
+	const a, b = "deadline=1s,attempt-timeout=500ms,min-start=50ms", "deadline=1s,attempt-timeout=1s,min-start=50ms"
 	for _, x := range []struct {
 		about    string
-		tell     time.Duration
-		svc      *service.Spec
-		a, b     Hop
+		good     bool
+		a, b     string
+		hop      Hop // what B does
 		response time.Duration
 		outcome  policy.Outcome
 		toB, toC uint64
+		work     time.Duration
+		stopped  uint64
 	}{
-		{about: "bad: timeouts grow inward, retries at every hop, nothing stops", svc: c(service.CancelNone),
-			a: hop("attempt-timeout=500ms,retry=2", Hop{}), b: hop("attempt-timeout=1s,retry=3", Hop{}),
-			response: 300 * ms, outcome: policy.Expired, toB: 3, toC: 12},
-		{about: "good, and errors that nobody passes on", tell: ms, svc: c(service.CancelRunning),
-			a:        hop("deadline=1s,attempt-timeout=500ms,min-start=50ms", Hop{Tell: ms, Cancels: true}),
-			b:        hop("attempt-timeout=1s,min-start=50ms,deadline=1s,reserve=20ms", Hop{Tell: ms, Cancels: true, Silent: true}),
-			response: 300 * ms, outcome: policy.Expired, toB: 1, toC: 1},
-		{about: "good, with an answer in the time that was kept back", tell: ms, svc: c(service.CancelRunning),
-			a:        hop("deadline=1s,attempt-timeout=500ms,min-start=50ms", Hop{Tell: ms, Cancels: true}),
-			b:        hop("attempt-timeout=1s,min-start=50ms,deadline=1s,reserve=20ms", Hop{Tell: ms, Cancels: true}),
-			response: 280 * ms, outcome: policy.Failed, toB: 1, toC: 1},
-		{about: "both hops keep 20 ms back", tell: ms, svc: c(service.CancelRunning),
-			a:        hop("attempt-timeout=500ms,min-start=50ms,deadline=1s,reserve=20ms", Hop{Tell: ms, Cancels: true}),
-			b:        hop("attempt-timeout=1s,min-start=50ms,deadline=1s,reserve=20ms", Hop{Tell: ms, Cancels: true}),
-			response: 260 * ms, outcome: policy.Failed, toB: 1, toC: 1},
-		{about: "too little time is left for C", tell: ms, svc: c(service.CancelRunning),
-			a:        hop("attempt-timeout=500ms", Hop{Tell: ms, Cancels: true}),
-			b:        hop("deadline=1s,min-start=400ms", Hop{Tell: ms, Cancels: true}),
-			response: 0, outcome: policy.Failed, toB: 1, toC: 0},
+		{"bad: timeouts grow inward, retries at every hop, nothing stops", false,
+			"attempt-timeout=500ms,retry=2", "attempt-timeout=1s,retry=3", Hop{}, 300 * ms, policy.Expired, 3, 12, 24 * time.Second, 0},
+		{"good, and an error that nobody passes on", true, a, b + ",reserve=20ms", Hop{Silent: true}, 300 * ms, policy.Expired, 1, 1, 280 * ms, 1},
+		{"good, with an answer in the time that was kept back", true, a, b + ",reserve=20ms", Hop{}, 280 * ms, policy.Failed, 1, 1, 280 * ms, 1},
+		{"both hops keep 20 ms back", true, a + ",reserve=20ms", b + ",reserve=20ms", Hop{}, 260 * ms, policy.Failed, 1, 1, 260 * ms, 1},
+		{"too little time is left for C", true, a, "deadline=1s,min-start=400ms", Hop{}, 0, policy.Failed, 1, 0, 0, 0},
 	} {
-		cfg := chain(t, "deadline=300ms", 1, x.svc, x.a, x.b)
-		cfg.Tell = x.tell
-		w := newWorld(&cfg)
-		blk, err := w.run(cfg.Blocks[0])
-		if err != nil {
-			t.Fatal(err)
+		svc := &service.Spec{Time: dist(t, "2s")}
+		if x.good {
+			svc.Cancel = service.CancelRunning
 		}
-		l, a, b := blk.Data, blk.Hops[0].Data, blk.Hops[1].Data
-		got, response := policy.Failed, time.Duration(l.Failed.Max())
-		if l.Censored.Count() > 0 {
-			got, response = policy.Expired, time.Duration(l.Censored.Max())
+		x.hop.Cancels = x.good
+		cfg := chain(t, "deadline=300ms", 1, svc, hopOf(t, x.a, x.good, Hop{Cancels: x.good}), hopOf(t, x.b, x.good, x.hop))
+		if x.good {
+			cfg.Policy.Wire = policy.WireDeadlineMS
+		}
+		r := run(t, cfg)
+		got, response := policy.Failed, time.Duration(r.Ledger.Failed.Max())
+		if r.Ledger.Censored.Count() > 0 {
+			got, response = policy.Expired, time.Duration(r.Ledger.Censored.Max())
 		}
 		if got != x.outcome || response != x.response {
 			t.Errorf("%s: the user's call ends %v after %v, want %v after %v", x.about, got, response, x.outcome, x.response)
 		}
-		if a.Attempts.Sent != x.toB || b.Attempts.Sent != x.toC {
-			t.Errorf("%s: %d calls of B and %d of C, want %d and %d", x.about, a.Attempts.Sent, b.Attempts.Sent, x.toB, x.toC)
+		if b, c := r.Hops[0].Data.Attempts.Sent, r.Hops[1].Data.Attempts.Sent; b != x.toB || c != x.toC {
+			t.Errorf("%s: %d calls of B and %d of C, want %d and %d", x.about, b, c, x.toB, x.toC)
 		}
-		if w.live != 0 || len(w.events.a) != 0 || w.servers[0].Busy() != 0 {
-			t.Errorf("%s: not idle at the end", x.about)
+		if s := r.Served; s.Arrived != x.toC || s.Work != x.work || s.Stopped != x.stopped || s.InFlight != 0 {
+			t.Errorf("%s: C served %+v, want %d requests, %v of work, %d stopped", x.about, s, x.toC, x.work, x.stopped)
 		}
 	}
 }
@@ -199,21 +196,23 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestTell: what is told is the time left in whole units, from arrival on.
+// TestTell: what is told is the time left as the header rounds it, from arrival
+// on, or an instant.
 func TestTell(t *testing.T) {
 	for _, c := range []struct {
-		about     string
-		tell, net time.Duration
-		want      time.Duration // when the hop's call expires, from its begin
+		about string
+		wire  policy.Wire
+		net   time.Duration
+		want  time.Duration // when the hop's call expires, from its begin
 	}{
-		{"in milliseconds, rounded down", ms, 0, 99 * ms},
-		{"in nanoseconds", 1, 0, 99_700 * time.Microsecond},
-		{"the net takes its time, and the header does not know", ms, 10 * ms, 99 * ms},
-		{"less than a unit is left", time.Second, 0, 1},
+		{"nothing is told", policy.WireNone, 0, time.Hour},
+		{"in milliseconds, rounded down", policy.WireDeadlineMS, 0, 99 * ms},
+		{"in microseconds", policy.WireGRPC, 0, 99_700 * time.Microsecond},
+		{"the net takes its time, and the header does not know", policy.WireDeadlineMS, 10 * ms, 99 * ms},
+		{"an instant", policy.WireRFC3339, 10 * ms, 89_700 * time.Microsecond},
 	} {
-		// The hop's own deadline of an hour would never come.
-		cfg := chain(t, "deadline=99700us", 1, &service.Spec{Time: dist(t, "10s")}, Hop{Policy: parse(t, "deadline=1h")})
-		cfg.Tell, cfg.Net = c.tell, c.net
+		cfg := chain(t, "deadline=99700us", 1, &service.Spec{Time: dist(t, "2h")}, Hop{Policy: parse(t, "deadline=1h")})
+		cfg.Policy.Wire, cfg.Net = c.wire, c.net
 		h := run(t, cfg).Hops[0].Data
 		if h.Censored.Count() != 1 || h.Censored.Max() != int64(c.want) {
 			t.Errorf("%s: the hop's call ends after %v, want %v", c.about, time.Duration(h.Censored.Max()), c.want)
@@ -254,8 +253,8 @@ func chains(t testing.TB) []struct {
 	add("one hop that passes on", "plain", svc(service.CancelNone), nil, hop("plain", Hop{}))
 	add("retries everywhere, nothing stops", "deadline=40ms,retry=1", svc(service.CancelNone), nil,
 		hop("attempt-timeout=30ms,retry=1", Hop{}), hop("attempt-timeout=20ms,retry=2,backoff=1ms", Hop{}))
-	add("deadlines and cancels over a net", "deadline=40ms,hedge=15ms", svc(service.CancelRunning), func(c *Config) { c.Net, c.Tell = ms, ms },
-		hop("deadline=30ms,reserve=2ms,min-start=5ms", Hop{Tell: ms, Cancels: true}), hop("deadline=1s,retry=1,min-start=3ms", Hop{Cancels: true}))
+	add("deadlines and cancels over a net", "deadline=40ms,hedge=15ms", svc(service.CancelRunning), func(c *Config) { c.Net, c.Policy.Wire = ms, policy.WireDeadlineMS },
+		hopOf(t, "deadline=30ms,reserve=2ms,min-start=5ms", true, Hop{Cancels: true}), hop("deadline=1s,retry=1,min-start=3ms", Hop{Cancels: true}))
 	add("fan-out of hedged leaves, silent", "deadline=200ms", svc(service.CancelQueued), func(c *Config) { c.Net = 300 * time.Microsecond },
 		hop("hedge=10ms,budget=10%", Hop{Fan: 4, Need: 3, Cancels: true, Silent: true}))
 	add("cancels that drain", "hedge=2ms,cancel=drain", svc(service.CancelRunning), nil, hop("deadline=30ms,hedge=p90,cancel=drain", Hop{Cancels: true, Fan: 2, Need: 1}))
@@ -373,8 +372,6 @@ func TestBadHops(t *testing.T) {
 		{"a policy that makes no sense", func(c *Config) { c.Hops[0].Policy.Deadline = -1 }, "hop 0: "},
 		{"a negative fan", func(c *Config) { c.Hops[0].Fan = -1 }, "hop 0: fan = -1"},
 		{"more needed than there are", func(c *Config) { c.Hops[0].Need = 2 }, "hop 0: need = 2, want 1 to fan=1"},
-		{"a negative unit", func(c *Config) { c.Hops[0].Tell = -1 }, "hop 0: tell = -1ns"},
-		{"a negative unit of the users", func(c *Config) { c.Tell = -1 }, "tell = -1ns"},
 		{"copies tied at a hop", func(c *Config) { c.Policy = parse(t, "hedge=1ms,cancel=tied") }, "cancel=tied"},
 		{"too many", func(c *Config) { c.Hops = make([]Hop, MaxHops+1) }, "17 hops"},
 	} {

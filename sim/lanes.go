@@ -88,7 +88,6 @@ type lane struct {
 	// not told of an answer while it sends.
 	toHop bool
 	next  int
-	tell  time.Duration
 }
 
 // client returns the one that call id belongs to.

@@ -51,9 +51,6 @@ type Config struct {
 	Clients int
 	// Idempotent says that the request may be sent more than once.
 	Idempotent bool
-	// Tell makes the users tell what they call how much time a call has left, as
-	// Hop.Tell does. 0 means that nothing is told.
-	Tell time.Duration
 	// Hops are the servers between the users and the service, in the order in
 	// which a call passes them. With hops, blocks do not end before all calls of
 	// hops have: the clock goes on until then.
@@ -145,6 +142,9 @@ type Result struct {
 	// ResultDigest identifies what the users saw: the sum over all calls of
 	// draw.Mix(call, outcome, response).
 	ResultDigest uint64
+	// Served is what the servers recorded, up to the end of the last block; with
+	// hops, until all were idle.
+	Served Served
 	// Events is the number of events that were simulated.
 	Events uint64
 	// Elapsed is the time on the policy's clock at the end of the last block.
@@ -255,7 +255,7 @@ func Run(cfg Config) (*Result, error) {
 		}
 	}
 	r.Arrivals, r.ArrivalsDigest = w.schedule.Count()-w.unbegun+w.userCalls, w.schedule.Digest()-w.unbegunDigest
-	r.DrawsDigest, r.ResultDigest = w.draws, w.results
+	r.DrawsDigest, r.ResultDigest, r.Served = w.draws, w.results, w.tally()
 	r.Events, r.Stopped, r.Overflow = w.count, w.stopped, w.overflow
 	return r, nil
 }

@@ -74,6 +74,7 @@ func check(t testing.TB, cfg *Config, r *Result) {
 	if got, want := r.ArrivalsDigest, cfg.Arrivals.Digest(r.Arrivals); got != want {
 		t.Errorf("arrivals digest %#x, want %#x", got, want)
 	}
+	checkServed(t, r)
 	l := r.Ledger
 	for _, h := range []struct {
 		what      string
@@ -107,6 +108,25 @@ func check(t testing.TB, cfg *Config, r *Result) {
 	}
 	if calls != l.Calls.Scheduled {
 		t.Errorf("%d calls in the blocks, want %d", calls, l.Calls.Scheduled)
+	}
+}
+
+// checkServed tests the books of the servers and against those of who sent to them.
+func checkServed(t testing.TB, r *Result) {
+	t.Helper()
+	v, c := r.Served, r.Served.Cancelled
+	sent, ok := r.Ledger.Attempts.Sent+r.Burn.Attempts.Sent, r.Ledger.Attempts.OK+r.Burn.Attempts.OK
+	if n := len(r.Hops); n > 0 {
+		h := &r.Hops[n-1]
+		sent, ok = h.Data.Attempts.Sent+h.Burn.Attempts.Sent, h.Data.Attempts.OK+h.Burn.Attempts.OK
+	}
+	switch {
+	case v.Arrived > sent || v.First+v.Later != v.Arrived || v.Shed > v.Arrived:
+		t.Errorf("servers: %+v of %d attempts sent", v, sent)
+	case c.Queued+c.Running != c.Dropped+c.WentOn || v.Stopped > c.Dropped:
+		t.Errorf("servers: callers that left do not add up: %+v", v)
+	case v.InFlight > v.Arrived || v.Answered < ok || v.Work < 0:
+		t.Errorf("servers: what has ended does not add up: %+v; %d attempts ended ok", v, ok)
 	}
 }
 

@@ -65,6 +65,7 @@ type world struct {
 	herdAt    clock.Time
 
 	draws, results uint64
+	books          Served // of the servers, without what follows from the rest: see tally
 	count          uint64 // events
 	unasked        int    // turns since Config.Stop was asked
 	stopped        bool
@@ -104,8 +105,7 @@ func newWorld(cfg *Config) *world {
 	}
 	for i := range max(len(cfg.Lanes), 1) {
 		w.addLane(cfg.lane(i), replicas, max(cfg.Clients, 1), cfg.Seed)
-		l := &w.lanes[i]
-		l.toHop, l.tell = len(cfg.Hops) > 0, cfg.Tell
+		w.lanes[i].toHop = len(cfg.Hops) > 0
 	}
 	w.hopBooks = len(w.book)
 	w.newHops(n)
