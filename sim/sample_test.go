@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"latencylab/clock"
 	"latencylab/service"
@@ -78,5 +79,18 @@ func TestNoSamplesOfNothing(t *testing.T) {
 	run(t, cfg)
 	if n > 10 {
 		t.Errorf("%d samples of two calls", n)
+	}
+}
+
+// TestSamplesGoOnWithTheHops: a hop's call that nobody waits for is seen until
+// the server is idle.
+func TestSamplesGoOnWithTheHops(t *testing.T) {
+	cfg := chain(t, "deadline=100ms", 1, &service.Spec{Time: dist(t, "1s")}, Hop{Policy: parse(t, "plain")})
+	cfg.Sample = 10 * ms
+	var busy time.Duration
+	cfg.OnSample = func(s Sample) { busy += time.Duration(s.Requests) * cfg.Sample }
+	run(t, cfg)
+	if busy != time.Second {
+		t.Errorf("samples show %v of work, want 1s", busy)
 	}
 }

@@ -264,7 +264,7 @@ func (w *world) finish() Block {
 	w.cut(w.now)
 	end := w.now
 	if len(w.hops) > 0 && !w.stopped {
-		w.runOut()
+		w.runOn()
 	}
 	for _, b := range w.book {
 		if len(w.users) == 0 { // in a closed loop there is no schedule to lag behind
@@ -306,6 +306,16 @@ func (w *world) settle() {
 	w.runOut()
 	if len(w.hops) == 0 {
 		w.now = from
+	}
+}
+
+// runOn takes all events that are left, with samples of the servers: calls of
+// hops go on after those of the users.
+func (w *world) runOn() {
+	w.nextCut, w.nextLook = clock.Never, w.nextSample
+	for len(w.events.a) > 0 {
+		w.advance(max(w.now, w.events.a[0].at))
+		w.step()
 	}
 }
 
