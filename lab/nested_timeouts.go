@@ -53,7 +53,11 @@ type nested struct {
 
 func runNested(o *Options, row int) (nested, error) {
 	x := &nestedRows[row]
-	ps, err := policies("user:deadline="+units.FormatDuration(nestedUser), "a:"+x.a, "b:"+x.b)
+	wire := ""
+	if x.tell {
+		wire = ",deadline.wire=x-deadline-ms"
+	}
+	ps, err := policies("user:deadline="+units.FormatDuration(nestedUser)+wire, "a:"+x.a+wire, "b:"+x.b+wire)
 	if err != nil {
 		return nested{}, err
 	}
@@ -65,17 +69,11 @@ func runNested(o *Options, row int) (nested, error) {
 		Blocks:   []workloads.Block{{Calls: 1}},
 		Sample:   time.Millisecond,
 	}
-	if x.tell {
-		cfg.Tell, a.Tell, b.Tell = time.Millisecond, time.Millisecond, time.Millisecond
-		a.Cancels, b.Cancels = true, true
-	}
+	a.Cancels, b.Cancels = x.tell, x.tell
 	cfg.Hops = []sim.Hop{a, b}
-	// All instants here are whole milliseconds, and a sample shows the state before
-	// what happens at it: so it was since the sample before.
 	var n nested
 	var last sim.Sample
 	cfg.OnSample = func(s sim.Sample) {
-		n.work += time.Duration(s.Requests) * s.At.Sub(last.At)
 		if s.Requests != last.Requests {
 			n.steps(last.At, last.Requests)
 			n.steps(s.At, s.Requests)
@@ -86,13 +84,8 @@ func runNested(o *Options, row int) (nested, error) {
 	if err != nil {
 		return nested{}, err
 	}
-	n.work += last.Work // goes on when no caller waits any more
 	n.user = time.Duration(max(r.Ledger.OK.Max(), r.Ledger.Failed.Max(), r.Ledger.Censored.Max()))
-	at := &r.Hops[1].Data.Attempts
-	n.calls = at.Sent
-	if x.stop == service.CancelRunning {
-		n.stops = at.TimedOut + at.Cancelled
-	}
+	n.calls, n.work, n.stops = r.Served.Arrived, r.Served.Work, r.Served.Stopped
 	return n, nil
 }
 
