@@ -26,7 +26,8 @@ const (
 )
 
 // ParsePolicy reads "[NAME:]SPEC". SPEC is "plain", which sends once and waits
-// for ever, or a comma list of key=value in any order, each key once:
+// for ever, or a comma list of key=value in any order, each key once. It may
+// begin with the name of a preset, whose keys those that follow replace.
 //
 //	deadline=D          bounds the call from its intended instant
 //	min-start=D         least time left before the deadline to start an attempt
@@ -128,14 +129,9 @@ func parsePolicy(s string) (NamedPolicy, error) {
 	if strings.TrimSpace(spec) == "" {
 		return NamedPolicy{}, errors.New("empty, want plain or a list such as hedge=p95,budget=10%")
 	}
-	var entries []entry
-	for item := range strings.SplitSeq(spec, ",") {
-		key, value, has := strings.Cut(item, "=")
-		e := entry{key: strings.TrimSpace(key), value: strings.TrimSpace(value), bare: !has}
-		if e.key == "" {
-			return NamedPolicy{}, fmt.Errorf("entry %d is empty, want key=value", len(entries)+1)
-		}
-		entries = append(entries, e)
+	entries, err := splitEntries(spec)
+	if err != nil {
+		return NamedPolicy{}, err
 	}
 	return buildPolicy(name, entries)
 }
@@ -160,13 +156,28 @@ func (e *entryError) Unwrap() error { return e.err }
 // buildPolicy makes a policy of entries, of which there is at least one. An
 // error about one entry is an *entryError.
 func buildPolicy(name string, entries []entry) (NamedPolicy, error) {
+	preset, own, err := presetOf(entries)
+	if err != nil {
+		return NamedPolicy{}, err
+	}
 	var p policy.Policy
-	given := make(map[string]bool, len(entries))
-	for _, e := range entries {
+	if preset != nil {
+		if p, err = preset.policy(); err != nil {
+			return NamedPolicy{}, err
+		}
+		if name == "" {
+			name = preset.Name
+		}
+	}
+	given := make(map[string]bool, len(own))
+	for _, e := range own {
 		if err := setEntry(&p, e, given); err != nil {
 			return NamedPolicy{}, &entryError{e.line, err}
 		}
 		given[e.key] = true
+	}
+	if preset != nil && p.Hedge.Max > 0 {
+		given["hedge"] = true
 	}
 	if given["plain"] && len(entries) > 1 {
 		return NamedPolicy{}, errors.New("plain stands alone, without further keys")
@@ -196,6 +207,8 @@ func setEntry(p *policy.Policy, e entry, given map[string]bool) error {
 		return fmt.Errorf("%s is given twice", e.key)
 	}
 	switch {
+	case e.key == "preset":
+		return errors.New("preset comes first: what follows replaces its keys")
 	case e.bare && k.bare == "":
 		return fmt.Errorf("%s has no value, want %s=%s", k.name, k.name, k.want)
 	case e.bare:

@@ -16,7 +16,7 @@ import (
 var (
 	jitterWords = []string{policy.JitterFull: "full", policy.JitterNone: "none", policy.JitterEqual: "equal"}
 	kindWords   = []string{policy.BackoffExponential: "exponential", policy.BackoffConstant: "constant",
-		policy.BackoffLinear: "linear", policy.BackoffDecorrelated: "decorrelated", policy.BackoffSum: "sum"}
+		policy.BackoffLinear: "linear", policy.BackoffDecorrelated: "decorrelated", policy.BackoffSum: "sum"} // a table is told by its waits
 	whenWords   = []string{"after-cap", "before-cap"}
 	cancelWords = []string{policy.CancelClose: "close", policy.CancelDrain: "drain", policy.CancelReset: "reset", policy.CancelTied: "tied"}
 	pickerWords = []string{policy.PickRandom: "random", policy.PickRoundRobin: "round-robin", policy.PickLeast: "least",
@@ -51,9 +51,7 @@ var firstKeys = []specKey{
 		return setWord(&p.Retry.Unsafe, v, []bool{false, true}, []string{"false", "true"})
 	}},
 	{"backoff", "D, D..CAP or D+D+D", "", setBackoff},
-	{"backoff.kind", strings.Join(kindWords, "|"), "", func(p *policy.Policy, v string) error {
-		return setWord(&p.Backoff.Kind, v, []policy.BackoffKind{policy.BackoffExponential, policy.BackoffConstant, policy.BackoffLinear, policy.BackoffDecorrelated}, kindWords)
-	}},
+	{"backoff.kind", strings.Join(kindWords, "|"), "", setKind},
 	{"backoff.factor", "F", "", func(p *policy.Policy, v string) error { return setNumber(&p.Backoff.Factor, v, 1) }},
 	{"jitter", "full|none|equal, a share such as 20% or D", "", setJitter},
 	{"jitter.when", "after-cap|before-cap", "", func(p *policy.Policy, v string) error {
@@ -241,6 +239,17 @@ func setSteps(p *policy.Policy, v string) error {
 		p.Backoff.Steps = append(p.Backoff.Steps, d)
 	}
 	return nil
+}
+
+// setKind reads how a backoff grows.
+func setKind(p *policy.Policy, v string) error {
+	for i, w := range kindWords {
+		if w != "" && w == v {
+			p.Backoff.Kind = policy.BackoffKind(i)
+			return nil
+		}
+	}
+	return wanted(v, "exponential, constant, linear, decorrelated or sum")
 }
 
 func setBackoff(p *policy.Policy, v string) error {

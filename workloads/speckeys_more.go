@@ -69,6 +69,7 @@ func setTimeout(t *policy.Timeout, v string) error {
 // moreKeys lists the keys beside the first ones, in the order of the
 // documentation.
 var moreKeys = []specKey{
+	{"preset", "NAME", "", nil}, // see presetOf
 	{"reserve", "D", "", span(func(p *policy.Policy) *time.Duration { return &p.Reserve })},
 	{"retry.after", "longer|exact|ignore", "", enumerate(afterWords, func(p *policy.Policy) *policy.After { return &p.Retry.After })},
 	{"retry.after.cap", "D", "", span(func(p *policy.Policy) *time.Duration { return &p.Retry.AfterCap })},
