@@ -44,7 +44,10 @@ func (c *choices) policy() policy.Policy {
 			For: policy.BudgetFor(c.below(3)), AtFire: c.is()},
 		Breaker: policy.Breaker{Kind: policy.BreakerKind(c.below(4)), Failures: c.below(4), FailureShare: float64(c.below(3)) / 2,
 			Calls: 1 + c.below(5), Slow: c.span(), Open: c.span(), Permits: c.below(3), Need: c.below(3), Gates: policy.BreakerGates(c.below(2))},
-		Cancel: policy.Cancel(c.below(4)), Picker: policy.Picker(c.below(5)), Choices: c.below(4),
+		Throttle: policy.Throttle{K: float64(c.below(3)), Window: c.span()},
+		Limit:    policy.Limit{Max: c.below(6), Min: c.below(4), Initial: c.below(6), Timeout: c.span()},
+		Wire:     policy.Wire(c.below(6)),
+		Cancel:   policy.Cancel(c.below(4)), Picker: policy.Picker(c.below(5)), Choices: c.below(4),
 		Eject: policy.Eject{Failures: c.below(4), For: c.span(), Max: float64(c.below(3)) / 2},
 	}
 	for i := range p.Timeouts {
