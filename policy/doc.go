@@ -16,8 +16,9 @@
 //
 // # Driving a call
 //
-// [Call.Start] begins the call, [Call.Progress] and [Call.Reply] report what an
-// attempt does, [Call.Advance] that time has come. Each returns an Action,
+// [Call.Start] begins the call; [Call.Progress], [Call.Head] and [Call.Reply]
+// report what an attempt does, [Call.Advance] that time has come, and
+// [Call.Abandon] that the run is over. All but the last return an Action,
 // which the driver carries out in field order:
 //
 //  1. Abandon the attempts in Cancel. Nothing is reported about them later.
@@ -34,21 +35,32 @@
 //
 // The deadline counts from the instant at which the call was intended, an
 // attempt's timeout from the Action that sent it. An attempt that times out, or
-// fails in a way that another may mend, waits for the others that are open;
-// when none is, it is tried again. Before a retry is planned these are asked in
-// turn, and the first that says no ends the call, with the error it had:
+// fails in a way that another may mend, waits for the others that are open
+// unless Hedge.OnError says otherwise; when none is, it is tried again. Every
+// launch, the first too, asks these in turn, as far as they concern it, and the
+// first that says no refuses it:
 //
 //   - the disposition of the failure, and whether the request may be sent twice;
+//     one that failed before it could be written may always be;
 //   - the attempts left;
 //   - the time: now + wait + MinStart must lie before the deadline, where wait
-//     is the larger of the backoff and the server's Retry-After;
-//   - the budget, which is the only one that takes something.
+//     is made of the backoff and what the server asks for (Retry.After);
+//   - of a hedge, whether hedging is off (Hedge.OffAbove);
+//   - the breaker of the replica: one that lets the attempt pass is picked;
+//   - the limit of attempts open at once;
+//   - the budget.
 //
-// A hedge asks the same when its delay is over; a hedge that is refused leaves
-// the call and its attempts as they were, and is not asked for again. The rule
-// that refused stands in Action.Refused. A wanted answer ends the call and
-// cancels the other attempts, and so does a failure that no attempt can mend.
+// They take something only when all have said yes, but for the budget of a
+// retry that waits, which is charged when it is planned and given back if it is
+// not sent. At the start of a call the throttle is asked as well. A refusal
+// takes nothing, keeps the error that the call has, and stands in
+// Action.Refused. A hedge that is refused leaves the call and its attempts as
+// they were, and is not asked for again; any other refusal ends the call. A
+// wanted answer ends the call and cancels the other attempts, and so does a
+// failure that no attempt can mend.
 //
-// Calls share what their [Client] holds: the token budget, and the quantile of
-// latency that a hedge's delay may follow.
+// Calls share what their [Client] holds: budgets, breakers and what else is
+// known of each replica, throttle and limit, the latencies that delays and
+// timeouts follow. Whatever an attempt takes of it (a token, a permit, a place
+// under the limit) is given back exactly once, however the attempt ends.
 package policy
