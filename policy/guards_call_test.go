@@ -128,8 +128,8 @@ func TestGuardsRandom(t *testing.T) {
 
 // What each end of an attempt says to an adaptive limit, a throttle and a
 // breaker: a refusal for overload and a timeout are drops, an error of another
-// kind says nothing of capacity, an answer of any other status is accepted, and
-// an attempt that is given up says nothing at all.
+// kind says nothing of capacity, an answer below 500 other than 429 is accepted,
+// and an attempt that is given up says nothing at all.
 func TestEndsTellTheGuards(t *testing.T) {
 	type told struct {
 		limit    int    // 10 before

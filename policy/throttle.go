@@ -81,8 +81,8 @@ func (t *throttle) request(now clock.Time, u float64) (reject bool) {
 	return reject
 }
 
-// accepted counts a call that the service took on, whatever its answer was; one
-// that it refused for overload, and one without an answer, it did not.
+// accepted counts a call that the service took on: it has answered, and neither
+// refused for overload nor failed.
 func (t *throttle) accepted(now clock.Time) {
 	if t.k == 0 {
 		return
