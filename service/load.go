@@ -9,13 +9,20 @@ import "math"
 // when it is not finite. Thrash and stalls make work take longer than that.
 func (sp *Spec) Mean(seed uint64, replica int) (ns float64, ok bool) {
 	l := sp.law(seed, replica)
-	for _, p := range [2]part{{share: 1 - l.share, dist: l.time}, {share: l.share, dist: l.slow}} {
+	slow := part{share: l.slow.Share, dist: l.slow.Time}
+	if l.slow.Factor > 0 {
+		slow.dist = l.time
+	}
+	for i, p := range [2]part{{share: 1 - l.slow.Share, dist: l.time}, slow} {
 		if p.share <= 0 {
 			continue
 		}
 		mean, ok := p.dist.Mean()
 		if !ok {
 			return 0, false
+		}
+		if i == 1 && l.slow.Factor > 0 {
+			mean *= l.slow.Factor
 		}
 		ns += float64(p.share * mean)
 	}

@@ -20,6 +20,7 @@ func TestMeanIsThatOfTheDraws(t *testing.T) {
 		{"a replica with a time of its own", Spec{Time: five, Each: []Each{{Time: &Dist{a: time.Millisecond}}}}, 1},
 		{"all replicas slow", Spec{Time: five, Slow: Slow{Share: 1, Time: mustParse(t, "9ms"), By: SlowByReplica}}, 9},
 		{"no replica slow, with a time that has no mean", Spec{Time: five, Slow: Slow{Time: mustParse(t, "pareto(1ms,1)"), By: SlowByReplica}}, 5},
+		{"a share slower by a factor", Spec{Time: mustParse(t, "exponential(5ms)"), Slow: Slow{Share: 0.1, Factor: 11}, Copies: CopiesMixed}, 10},
 		{"normal, cut at 0", Spec{Time: mustParse(t, "normal(1ms,2ms)")}, 0},
 		{"lognormal", Spec{Time: mustParse(t, "lognormal(5ms,0.5)")}, 0},
 		{"exponential", Spec{Time: mustParse(t, "exponential(5ms)")}, 5},

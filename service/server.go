@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"latencylab/clock"
-	"latencylab/draw"
 )
 
 // Server is one replica. [New] makes one. A driver calls Begin for every
@@ -40,15 +39,6 @@ type Server struct {
 	worked sum
 }
 
-// law is what is drawn at one replica: a Spec resolved for it.
-type law struct {
-	time   Dist
-	slow   Dist
-	share  float64 // of requests that are slow; 1 on a slow replica
-	factor float64
-	status []StatusShare
-}
-
 // job is a request that the server knows, 48 bytes.
 type job struct {
 	due        clock.Time
@@ -75,62 +65,6 @@ const (
 	aside          // has started, but holds no slot: its answer needs no work
 	hung           // never answered, holds no slot
 )
-
-// law resolves the spec for a replica; seed decides whether it is a slow one.
-func (sp *Spec) law(seed uint64, replica int) law {
-	l := law{time: sp.Time, slow: sp.Slow.Time, share: sp.Slow.Share, factor: 1, status: sp.Status}
-	for i := range sp.Each {
-		e := &sp.Each[i]
-		if e.Replica != replica {
-			continue
-		}
-		if e.Time != nil {
-			l.time = *e.Time
-		}
-		if e.Factor != 0 {
-			l.factor = e.Factor
-		}
-	}
-	if sp.Slow.By == SlowByReplica {
-		slow := draw.Uniform(seed, draw.Replica, uint64(replica), 0, 0) < sp.Slow.Share
-		l.share = 0
-		if slow {
-			l.share = 1
-		}
-	}
-	return l
-}
-
-// draw returns the service time and status of one attempt.
-func (l *law) draw(seed, call uint64, attempt uint32) (drawn time.Duration, status uint16) {
-	slow := l.share >= 1 || l.share > 0 && draw.Uniform(seed, draw.Slow, call, attempt, 0) < l.share
-	if slow {
-		drawn = l.slow.drawAt(seed, draw.SlowTime, call, attempt, 0)
-	} else {
-		drawn = l.time.drawAt(seed, draw.Service, call, attempt, 0)
-	}
-	status = 200
-	if len(l.status) > 0 {
-		u, below := draw.Uniform(seed, draw.Status, call, attempt, 0), 0.0
-		for _, s := range l.status {
-			below += s.Share
-			if u < below {
-				status = s.Status
-				break
-			}
-		}
-	}
-	return scale(drawn, l.factor), status
-}
-
-// Draw returns the service time and the status that the replica draws for an
-// attempt, without queue and without shedding. It is a function of its
-// arguments alone: the exact result of a policy without queues, and the digest
-// of the draws, follow from it.
-func (sp *Spec) Draw(seed uint64, replica int, call uint64, attempt uint32) (drawn time.Duration, status uint16) {
-	l := sp.law(seed, replica)
-	return l.draw(seed, call, attempt)
-}
 
 // New returns an idle server for the replica, numbered from 0, of a valid spec.
 // It copies what it needs of spec, but shares its slices. seed is the target's
@@ -190,14 +124,14 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	b.tag, b.attempt, b.deadline = r.Tag, r.Attempt, r.Deadline
 	b.fault, b.full, b.cut = FaultNone, false, false
 	if e, out := s.outage(now); out {
-		b.drawn, _ = s.law.draw(s.seed, r.Call, r.Attempt)
+		b.drawn, _ = s.draw(&r, now)
 		if s.window.Per > 0 {
 			now = s.window.endOf(s.base, now)
 		}
 		return j, s.decline(j, e, now)
 	}
 	if s.aware != DeadlineIgnore && r.Deadline <= now {
-		b.drawn, _ = s.law.draw(s.seed, r.Call, r.Attempt)
+		b.drawn, _ = s.draw(&r, now)
 		s.counts.Expired++
 		return j, s.decline(j, Ending{Status: 504}, now)
 	}
@@ -205,7 +139,12 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 		b.drawn, b.full = 0, true
 		return j, s.decline(j, Ending{Status: s.shed}, now)
 	}
-	b.drawn, b.status = s.law.draw(s.seed, r.Call, r.Attempt)
+	var e Ending
+	b.drawn, e = s.draw(&r, now)
+	if e.Fault == FaultRefuse || e.Fault == FaultHang {
+		return j, s.decline(j, e, now)
+	}
+	b.status, b.fault = e.Status, e.Fault
 	if s.window.Per > 0 {
 		return j, s.admit(j, now)
 	}

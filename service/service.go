@@ -21,8 +21,11 @@ type Spec struct {
 	Replicas int
 	// Time is the service time of a request. The zero Dist is constant 0.
 	Time Dist
-	// Slow replaces Time for a share of the requests or replicas.
+	// Slow replaces Time for a share of the requests, connections, replicas or
+	// moments.
 	Slow Slow
+	// Copies is what the attempts of one call have in common.
+	Copies Copies
 	// Slots is the number of requests a replica works on at once. 0 means no limit.
 	Slots int
 	// Queue is the number of requests that may wait for a slot. Negative means
@@ -41,6 +44,12 @@ type Spec struct {
 	// Status lists the shares of requests that are answered with a status other
 	// than 200. The shares add up to at most 1.
 	Status []StatusShare
+	// Faults are the shares of requests that end without an answer.
+	Faults Faults
+	// Script, if not empty, is how attempts end by their number: the first entry
+	// that of attempt 1, the last that of all later ones too. It stands in place
+	// of Status and Faults.
+	Script []Ending
 	// RetryAfter is sent with 429 and 503 answers, in whole seconds (RFC 9110
 	// 10.2.3). 0 means none.
 	RetryAfter time.Duration
@@ -63,13 +72,19 @@ type Spec struct {
 	Each []Each
 }
 
-// Slow is a share of slow requests, attempts or replicas.
+// Slow is a share of slow requests, connections, replicas or moments.
 type Slow struct {
 	// Share in [0, 1] of what By names is slow.
 	Share float64
 	// Time is the service time of what is slow.
 	Time Dist
 	By   SlowBy
+	// Factor, if not 0, is used instead of Time: what is slow takes so many times
+	// as long.
+	Factor float64
+	// Window is the length of the windows of SlowByWindow, which lie side by side
+	// from the mark on. A request is slow by the window in which it arrives.
+	Window time.Duration
 }
 
 // SlowBy is what slowness sticks to.
@@ -80,6 +95,11 @@ const (
 	SlowByRequest SlowBy = iota
 	// SlowByReplica draws once for each replica.
 	SlowByReplica
+	// SlowByConnection draws once for each connection of a replica; where the
+	// connection is not known, for each (call, attempt).
+	SlowByConnection
+	// SlowByWindow draws once for each window of time of a replica.
+	SlowByWindow
 )
 
 // Capacity is what a replica serves in each window of time. The windows lie side
@@ -137,6 +157,28 @@ type Stall struct {
 	// Replicas are the numbers of those it strikes. Empty means all.
 	Replicas []int
 }
+
+// Copies is what the attempts of one call have in common.
+type Copies uint8
+
+const (
+	// CopiesIndependent: nothing. Each attempt draws anew.
+	CopiesIndependent Copies = iota
+	// CopiesSame: everything that is drawn for requests. A second copy is as slow
+	// as the first, and ends alike.
+	CopiesSame
+	// CopiesMixed: Time, which is the size of the request, but not Slow, which is
+	// the server's, nor how it ends. With Slow.Factor it is the S&X model of
+	// Gardner, Harchol-Balter, Scheller-Wolf and Van Houdt, "A better model for job
+	// redundancy: decoupling server slowdown and job size", IEEE/ACM Transactions
+	// on Networking 25 (2017).
+	CopiesMixed
+)
+
+// Faults are the shares in [0, 1] of requests that end without an answer; they
+// add up to at most 1. Refuse and Hang come at once and take no slot, Reset comes
+// in place of the answer, after the work.
+type Faults struct{ Refuse, Reset, Hang float64 }
 
 // StatusShare is the share in [0, 1] of requests answered with Status.
 type StatusShare struct {

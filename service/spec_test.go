@@ -17,7 +17,7 @@ func TestValidate(t *testing.T) {
 		want  string // part of the error; "": valid
 	}{
 		{"the zero spec", Spec{}, ""},
-		{"everything set", Spec{Replicas: 3, Time: five, Slow: Slow{0.02, five, SlowByReplica}, Slots: 4, Queue: -1, Shed: 429,
+		{"everything set", Spec{Replicas: 3, Time: five, Slow: Slow{Share: 0.02, Time: five, By: SlowByReplica}, Slots: 4, Queue: -1, Shed: 429,
 			Status: []StatusShare{{500, 0.5}, {503, 0.5}}, RetryAfter: 2 * time.Second, Cancel: CancelRunning, Body: 100, Each: []Each{{2, 1.5, &five}}}, ""},
 		{"too many replicas", Spec{Replicas: 65536}, "replicas = 65536, want 1 to 65535"},
 		{"a negative number of slots", Spec{Slots: -1}, "slots = -1"},
@@ -28,6 +28,14 @@ func TestValidate(t *testing.T) {
 		{"a window and slots", Spec{Capacity: Capacity{1, 1}, Slots: 1}, "slots = 1 contradicts capacity"},
 		{"thrash without a factor", Spec{Thrash: Thrash{Above: 1}}, "thrash.above = 1, but thrash.factor is not given"},
 		{"a factor that is no number", Spec{Thrash: Thrash{1, math.NaN()}}, "thrash.factor = NaN"},
+		{"a factor beside a time", Spec{Slow: Slow{Share: 1, Time: five, Factor: 2}}, "slow.factor = 2 contradicts slow.time = constant(5ms)"},
+		{"a factor that is no number", Spec{Slow: Slow{Share: 1, Factor: math.NaN()}}, "slow.factor = NaN"},
+		{"moments of no length", Spec{Slow: Slow{Share: 1, Time: five, By: SlowByWindow}}, "slow.by = window needs slow.window"},
+		{"a script beside shares", Spec{Script: []Ending{{Status: 200}}, Faults: Faults{Hang: 0.1}}, "script contradicts fault"},
+		{"a script that ends with nothing", Spec{Script: []Ending{{}}}, "script[0] = 0"},
+		{"faults above 1", Spec{Faults: Faults{0.5, 0.5, 0.5}}, "fault: the shares add up to 150%"},
+		{"a fault that is no number", Spec{Faults: Faults{Hang: math.NaN()}}, "fault.hang = NaN"},
+		{"a cost of what does not happen", Spec{Slots: 1, CancelCost: 1}, "cancel-cost = 1ns is what stopping running work costs, but cancel = none stops none"},
 		{"an outage of no length", Spec{Outages: []Outage{{Ending: Ending{Status: 503}}}}, "outage[0].for = 0s"},
 		{"an outage without a kind", Spec{Outages: []Outage{{For: 1}}}, "outage[0].kind = 0"},
 		{"an outage that is none", Spec{Outages: []Outage{{For: 1, Ending: Ending{Fault: FaultGone}}}}, "outage[0].kind = gone"},
@@ -57,7 +65,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestWordsReadBack(t *testing.T) {
-	for b := SlowByRequest; b <= SlowByReplica; b++ {
+	for b := SlowByRequest; b <= SlowByWindow; b++ {
 		if got, ok := SlowByNamed(b.String()); !ok || got != b {
 			t.Errorf("slow by %d is %q, which reads as %d", b, b, got)
 		}
@@ -65,6 +73,26 @@ func TestWordsReadBack(t *testing.T) {
 	for c := CancelNone; c <= CancelRunning; c++ {
 		if got, ok := CancelNamed(c.String()); !ok || got != c {
 			t.Errorf("cancel %d is %q, which reads as %d", c, c, got)
+		}
+	}
+	for c := CopiesIndependent; c <= CopiesMixed; c++ {
+		if got, ok := CopiesNamed(c.String()); !ok || got != c {
+			t.Errorf("copies %d is %q, which reads as %d", c, c, got)
+		}
+	}
+	for d := DeadlineIgnore; d <= DeadlineRunning; d++ {
+		if got, ok := DeadlineNamed(d.String()); !ok || got != d {
+			t.Errorf("deadline %d is %q, which reads as %d", d, d, got)
+		}
+	}
+	for _, e := range []Ending{{Status: 200}, {Status: 599}, {Fault: FaultRefuse}, {Fault: FaultReset}, {Fault: FaultHang}} {
+		if got, ok := EndingNamed(e.String()); !ok || got != e {
+			t.Errorf("ending %q reads as %v", e, got)
+		}
+	}
+	for _, word := range []string{"", "none", "gone", "199", "600", "+503", "5e2", "Reset"} {
+		if e, ok := EndingNamed(word); ok {
+			t.Errorf("%q reads as %v", word, e)
 		}
 	}
 	for d := FIFO; d <= NewFirst; d++ {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,9 +10,10 @@ import (
 	"latencylab/units"
 )
 
-var slowByNames = [...]string{SlowByRequest: "request", SlowByReplica: "replica"}
+var slowByNames = [...]string{SlowByRequest: "request", SlowByReplica: "replica", SlowByConnection: "connection", SlowByWindow: "window"}
 
-// String returns the word used in service files: "request" or "replica".
+// String returns the word used in service files: "request", "replica",
+// "connection" or "window".
 func (b SlowBy) String() string { return name(slowByNames[:], int(b)) }
 
 // SlowByNamed returns the value of that word; ok is false when there is none.
@@ -82,6 +84,18 @@ var faultNames = [...]string{FaultNone: "none", FaultRefuse: "refuse", FaultRese
 // String returns "none", "refuse", "reset", "hang" or "gone".
 func (f Fault) String() string { return name(faultNames[:], int(f)) }
 
+var copiesNames = [...]string{CopiesIndependent: "independent", CopiesSame: "same", CopiesMixed: "mixed"}
+
+// String returns the word used in service files: "independent", "same" or
+// "mixed".
+func (c Copies) String() string { return name(copiesNames[:], int(c)) }
+
+// CopiesNamed returns the value of that word; ok is false when there is none.
+func CopiesNamed(word string) (c Copies, ok bool) {
+	i, ok := index(copiesNames[:], word)
+	return Copies(i), ok
+}
+
 var deadlineNames = [...]string{DeadlineIgnore: "ignore", DeadlineQueued: "queued", DeadlineRunning: "running"}
 
 // String returns the word used in service files: "ignore", "queued" or "running".
@@ -145,6 +159,8 @@ func (sp *Spec) Validate() error {
 		return fmt.Errorf("deadline = %d, want ignore, queued or running", sp.Deadline)
 	case sp.Body < 0 || sp.Body > maxBody:
 		return fmt.Errorf("body = %d, want 0 to %d bytes", sp.Body, maxBody)
+	case sp.Copies > CopiesMixed:
+		return fmt.Errorf("copies = %d, want independent, same or mixed", sp.Copies)
 	}
 	if err := sp.Slow.validate(); err != nil {
 		return err
@@ -153,6 +169,9 @@ func (sp *Spec) Validate() error {
 		return err
 	}
 	if err := sp.validateStatus(); err != nil {
+		return err
+	}
+	if err := sp.validateEndings(); err != nil {
 		return err
 	}
 	if err := sp.validateEach(); err != nil {
@@ -165,10 +184,20 @@ func (s *Slow) validate() error {
 	switch {
 	case !(s.Share >= 0 && s.Share <= 1):
 		return fmt.Errorf("slow.share = %v, want 0 to 1", s.Share)
-	case s.By > SlowByReplica:
-		return fmt.Errorf("slow.by = %d, want request or replica", s.By)
-	case s.Share > 0 && s.Time.IsZero():
-		return fmt.Errorf("slow.share = %s, but slow.time is not given", units.FormatShare(s.Share))
+	case s.By > SlowByWindow:
+		return fmt.Errorf("slow.by = %d, want request, connection, replica or window", s.By)
+	case !(s.Factor >= 0) || math.IsInf(s.Factor, 0):
+		return fmt.Errorf("slow.factor = %v, want more than 0", s.Factor)
+	case s.Factor > 0 && !s.Time.IsZero():
+		return fmt.Errorf("slow.factor = %v contradicts slow.time = %v, want one of them", s.Factor, s.Time)
+	case s.Share > 0 && s.Factor == 0 && s.Time.IsZero():
+		return fmt.Errorf("slow.share = %s, but slow.time is not given, nor slow.factor", units.FormatShare(s.Share))
+	case s.Window < 0:
+		return fmt.Errorf("slow.window = %v, want more than 0", s.Window)
+	case s.By == SlowByWindow && s.Window == 0:
+		return errors.New("slow.by = window needs slow.window, its length")
+	case s.By != SlowByWindow && s.Window > 0:
+		return fmt.Errorf("slow.window = %v needs slow.by = window, not %v", s.Window, s.By)
 	}
 	return nil
 }
@@ -197,6 +226,38 @@ func (sp *Spec) validateStatus() error {
 	}
 	return nil
 }
+
+// validateEndings checks faults and script.
+func (sp *Spec) validateEndings() error {
+	f := sp.Faults
+	for i, share := range [...]float64{f.Refuse, f.Reset, f.Hang} {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("fault.%v = %v, want 0 to 1", FaultRefuse+Fault(i), share)
+		}
+	}
+	switch sum := f.Refuse + f.Reset + f.Hang; {
+	case sum > 1+slack:
+		return fmt.Errorf("fault: the shares add up to %s, want at most 100%%", units.FormatShare(sum))
+	case len(sp.Script) == 0:
+		return nil
+	case sum > 0:
+		return errors.New("script contradicts fault: it says how every attempt ends")
+	case len(sp.Status) > 0:
+		return errors.New("script contradicts status: it says how every attempt ends")
+	}
+	if len(sp.Script) > maxScript {
+		return fmt.Errorf("script: a list of %d, want at most %d", len(sp.Script), maxScript)
+	}
+	for i, e := range sp.Script {
+		if !e.valid(200) {
+			return fmt.Errorf("script[%d] = %v, want a status from 200 to 599, refuse, reset or hang", i, e)
+		}
+	}
+	return nil
+}
+
+// maxScript is the number of attempts that a script may tell apart.
+const maxScript = 1000
 
 func (sp *Spec) validateEach() error {
 	for i, e := range sp.Each {

@@ -26,12 +26,8 @@ func (w *window) begin() { w.decided = math.MinInt64 }
 // endOf returns when the window of a request that arrives now ends. One that
 // comes late, when its window is decided, belongs to the next.
 func (w *window) endOf(base, now clock.Time) clock.Time {
-	in := now.Sub(base)
-	k := in / w.Per
-	if in < 0 && in%w.Per != 0 {
-		k--
-	}
-	return max(base.Add((k+1)*w.Per), w.decided.Add(w.Per))
+	k := floorDiv(now.Sub(base), w.Per)
+	return max(base.Add(time.Duration(k+1)*w.Per), w.decided.Add(w.Per))
 }
 
 // admit puts j, whose request arrives now, into its window.

@@ -98,6 +98,18 @@ func misbehave(t testing.TB, pick func(of int) int, svc *service.Spec) {
 	if svc.Slots > 0 && svc.Cancel == service.CancelRunning && pick(2) == 0 {
 		svc.CancelCost = few() / 20
 	}
+	if svc.Slow.Share > 0 {
+		svc.Slow.By = service.SlowBy(pick(4))
+		if svc.Slow.By == service.SlowByWindow {
+			svc.Slow.Window = 1 + few()
+		}
+	}
+	svc.Copies = service.Copies(pick(3))
+	if pick(3) == 0 {
+		svc.Faults = service.Faults{Refuse: 0.1, Reset: 0.1, Hang: 0.02}
+	} else if pick(3) == 0 {
+		svc.Status, svc.Script = nil, []service.Ending{{Status: 503}, {Fault: service.Fault(1 + pick(3))}, {Status: 200}}
+	}
 	svc.Deadline = service.Deadline(pick(3))
 	for range pick(3) {
 		e := []service.Ending{{Status: 503}, {Fault: service.FaultRefuse}, {Fault: service.FaultReset}, {Fault: service.FaultHang}}

@@ -2,6 +2,7 @@ package target
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"syscall"
 	"testing"
@@ -118,5 +119,71 @@ func TestCancelCost(t *testing.T) {
 	sums(t, r)
 	if r.Answered[200] != 1 || r.Cancelled.Dropped != 1 || r.AfterLeft != 0 || r.InFlight != 0 {
 		t.Errorf("%+v, want one answered and one dropped", r)
+	}
+}
+
+// TestScript: attempt by attempt, whatever the connection.
+func TestScript(t *testing.T) {
+	spec := &service.Spec{Queue: -1, Script: []service.Ending{{Status: 503}, {Fault: service.FaultReset}, {Fault: service.FaultRefuse}, {Fault: service.FaultHang}, {Status: 200}}}
+	tg := begin(t, Config{Service: spec})
+	c := dial(t, tg.Replicas()[0])
+	again := func() { c = dial(t, tg.Replicas()[0]) }
+	for attempt := uint64(1); attempt <= 6; attempt++ {
+		c.send(get("r", 1, attempt))
+		switch attempt {
+		case 2:
+			if _, err := io.ReadAll(c.r); !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("attempt 2: %v, want a reset", err)
+			}
+			again()
+		case 3:
+			c.closed()
+			again()
+		case 4:
+			settle(t, "arrival", func() bool { return tg.Ledger().Run("r").Arrived == 4 })
+			c.Close()
+			again()
+		default:
+			if resp, _ := c.answer("GET"); (resp.StatusCode == 503) != (attempt == 1) {
+				t.Errorf("attempt %d: status %d", attempt, resp.StatusCode)
+			}
+		}
+	}
+	settle(t, "the end of all", func() bool { return tg.Ledger().Run("r").InFlight == 0 })
+	r := tg.Ledger().Run("r")
+	sums(t, r)
+	if r.Answered[503] != 1 || r.Answered[200] != 2 || r.Broken != 2 || r.Cancelled.Dropped != 1 {
+		t.Errorf("%+v, want one 503, two 200, two broken and one dropped", r)
+	}
+}
+
+// TestSlowConnections: what is slow stays slow for all that one connection
+// carries, and half of the connections are not.
+func TestSlowConnections(t *testing.T) {
+	spec := &service.Spec{Queue: -1, Slow: service.Slow{Share: 0.5, Time: dist(t, "30ms"), By: service.SlowByConnection}}
+	tg := begin(t, Config{Service: spec, Seed: 3})
+	slow := 0
+	for i := range 12 {
+		c, key := dial(t, tg.Replicas()[0]), fmt.Sprintf("r%d", i)
+		var fast, late Digest
+		for call := range uint64(3) {
+			c.send(get(key, call, 1))
+			c.answer("GET")
+			fast += digestOf(call, 1, 0)
+			late += digestOf(call, 1, 30*time.Millisecond)
+		}
+		c.Close()
+		r := tg.Ledger().Run(key)
+		sums(t, r)
+		switch r.DrawsAll {
+		case late:
+			slow++
+		case fast:
+		default:
+			t.Errorf("connection %d was slow for some of its requests only", i)
+		}
+	}
+	if slow == 0 || slow == 12 {
+		t.Errorf("%d of 12 connections are slow, want some", slow)
 	}
 }

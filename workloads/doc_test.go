@@ -104,7 +104,7 @@ func TestReference(t *testing.T) {
 			row(section("Policies"), k)
 		}
 	}
-	for _, k := range []string{"replicas", "time", "slow", "slots", "queue", "capacity", "thrash", "discipline", "shed", "status", "retry-after", "cancel", "cancel-cost", "deadline", "outage", "stall", "body", "each"} {
+	for _, k := range []string{"replicas", "time", "slow", "copies", "slots", "queue", "capacity", "thrash", "discipline", "shed", "status", "fault", "script", "retry-after", "cancel", "cancel-cost", "deadline", "outage", "stall", "body", "each"} {
 		row(section("Services"), k)
 	}
 	for _, name := range Names() {

@@ -141,13 +141,19 @@ func (y *yamlWriter) body(b []byte) {
 func (y *yamlWriter) service(s *service.Spec) {
 	y.count("replicas", uint64(max(s.Replicas, 1)))
 	y.word("time", s.Time.String())
-	if s.Slow.Share != 0 || !s.Slow.Time.IsZero() || s.Slow.By != service.SlowByRequest {
+	if s.Slow.Share != 0 || !s.Slow.Time.IsZero() || s.Slow.Factor != 0 || s.Slow.By != service.SlowByRequest {
 		y.open("slow")
 		y.word("share", units.FormatShare(s.Slow.Share))
-		y.word("time", s.Slow.Time.String())
+		if s.Slow.Factor != 0 {
+			y.word("factor", formatNumber(s.Slow.Factor))
+		} else {
+			y.word("time", s.Slow.Time.String())
+		}
 		y.word("by", s.Slow.By.String())
+		y.span("window", s.Slow.Window)
 		y.close()
 	}
+	y.word("copies", s.Copies.String())
 	if s.Capacity.Per != 0 {
 		y.open("capacity")
 		y.count("requests", uint64(s.Capacity.Requests))
@@ -181,6 +187,7 @@ func (y *yamlWriter) service(s *service.Spec) {
 		}
 		y.close()
 	}
+	y.endings(s)
 	y.span("retry-after", s.RetryAfter)
 	y.word("cancel", s.Cancel.String())
 	y.span("cancel-cost", s.CancelCost)

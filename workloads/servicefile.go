@@ -28,6 +28,7 @@ func decodeService(v value, in string) (*service.Spec, error) {
 		{"replicas", countField(&s.Replicas, 1, 65535)},
 		{"time", distField(&s.Time)},
 		{"slow", func(v value) error { return setSlow(&s.Slow, v) }},
+		{"copies", wordField(&s.Copies, "independent, same or mixed", service.CopiesNamed)},
 		{"slots", countField(&s.Slots, 1, math.MaxInt32)},
 		{"queue", func(v value) error {
 			if text, _ := v.scalar(); text == "unlimited" {
@@ -40,6 +41,17 @@ func decodeService(v value, in string) (*service.Spec, error) {
 		{"discipline", wordField(&s.Discipline, "fifo, lifo, proportional or new-first", service.DisciplineNamed)},
 		{"shed", textField(&s.Shed, "a status from 200 to 599", func(s string) (uint16, error) { return parseStatus(s, 200) })},
 		{"status", func(v value) error { return setStatus(s, v) }},
+		{"fault", func(v value) error { return setFaults(&s.Faults, v) }},
+		{"script", func(v value) error {
+			const want = "a status from 200 to 599, refuse, reset or hang"
+			return listField(v, &s.Script, "a list such as [503, 503, 200]", maxScript, func(s string) (service.Ending, error) {
+				e, ok := service.EndingNamed(s)
+				if !ok {
+					return e, wanted(s, want)
+				}
+				return e, nil
+			})
+		}},
 		{"retry-after", spanField(&s.RetryAfter)},
 		{"cancel", wordField(&s.Cancel, "none, queued or running", service.CancelNamed)},
 		{"cancel-cost", spanField(&s.CancelCost)},
@@ -72,7 +84,7 @@ func decodeService(v value, in string) (*service.Spec, error) {
 		}
 	}
 	if err == nil && lines["retry-after"] != 0 && !SaysRetryAfter(s) {
-		err = errors.New("retry-after needs a status 429 or 503, an outage of that kind, or a bounded queue or capacity whose shed is one of them")
+		err = errors.New("retry-after needs a status 429 or 503, a script or outage with one, or a bounded queue or capacity whose shed is one of them")
 	}
 	if err != nil {
 		// Messages begin with the key they are about.
@@ -93,10 +105,13 @@ func decodeService(v value, in string) (*service.Spec, error) {
 }
 
 // SaysRetryAfter says whether the service may send the answers that carry its
-// retry-after: 429 or 503, by chance, in an outage, from a full queue or an overloaded window.
+// retry-after: 429 or 503, by chance or script, in an outage, from a full queue or an overloaded window.
 func SaysRetryAfter(s *service.Spec) bool {
 	busy := func(status uint16) bool { return status == 429 || status == 503 }
 	if (s.Slots > 0 && s.Queue >= 0 || s.Capacity.Per > 0) && (s.Shed == 0 || busy(s.Shed)) { // 0 sheds with 503
+		return true
+	}
+	if slices.ContainsFunc(s.Script, func(e service.Ending) bool { return busy(e.Status) }) {
 		return true
 	}
 	if slices.ContainsFunc(s.Outages, func(o service.Outage) bool { return busy(o.Ending.Status) }) {
@@ -138,10 +153,12 @@ func distField(to *service.Dist) func(value) error {
 }
 
 func setSlow(s *service.Slow, v value) error {
-	lines, err := v.fields("slow", "a map of the keys share, time and by", []field{
+	lines, err := v.fields("slow", "a map of the keys share, time or factor, and by", []field{
 		{"share", textField(&s.Share, "a share such as 2%", units.ParseShare)},
 		{"time", distField(&s.Time)},
-		{"by", wordField(&s.By, "request or replica", service.SlowByNamed)},
+		{"factor", textField(&s.Factor, "a number above 0", readFactor)},
+		{"by", wordField(&s.By, "request, connection, replica or window", service.SlowByNamed)},
+		{"window", spanField(&s.Window)},
 	})
 	if err == nil && lines["share"] == 0 {
 		err = v.f.at(v.line, fmt.Errorf("%s has no share, want how many requests are slow, such as share: 2%%", v.path))

@@ -26,6 +26,19 @@ func replicasField(to *[]int) func(value) error {
 	}
 }
 
+// maxScript bounds the list of a script.
+const maxScript = 1000
+
+func setFaults(to *service.Faults, v value) error {
+	const want = "a share such as 1%"
+	_, err := v.fields("fault", "a map such as {reset: 1%, hang: 0.5%}", []field{
+		{"refuse", textField(&to.Refuse, want, units.ParseShare)},
+		{"reset", textField(&to.Reset, want, units.ParseShare)},
+		{"hang", textField(&to.Hang, want, units.ParseShare)},
+	})
+	return err
+}
+
 func setCapacity(to *service.Capacity, v value) error {
 	lines, err := v.fields("capacity", "a map such as {requests: 100, per: 100ms}", []field{
 		{"requests", countField(&to.Requests, 1, math.MaxInt32)},
@@ -131,6 +144,22 @@ func (y *yamlWriter) replicas(replicas []int) {
 		words = append(words, strconv.Itoa(r))
 	}
 	y.list("replicas", words)
+}
+
+// endings writes faults and script.
+func (y *yamlWriter) endings(s *service.Spec) {
+	if f := s.Faults; f != (service.Faults{}) {
+		y.open("fault")
+		y.word("refuse", units.FormatShare(f.Refuse))
+		y.word("reset", units.FormatShare(f.Reset))
+		y.word("hang", units.FormatShare(f.Hang))
+		y.close()
+	}
+	var words []string
+	for _, e := range s.Script {
+		words = append(words, e.String())
+	}
+	y.list("script", words)
 }
 
 // schedules writes outages and stalls.

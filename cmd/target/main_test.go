@@ -38,7 +38,7 @@ func TestMistakes(t *testing.T) {
 		{"--time", "flag needs an argument: --time"},
 		{"--time 10", `--time: "10" has no unit, want a duration such as 10s`},
 		{"--slow 2%", `--slow: "2%": want SHARE:DIST such as 2%:1s`},
-		{"--slow 2%:0s", "slow.share = 2%, but slow.time is not given"},
+		{"--slow 2%:0s", "slow.share = 2%, but slow.time is not given, nor slow.factor"},
 		{"--status 99:1%", `--status: "99:1%": status "99", want 200 to 599`},
 		{"--status 503:60% --status 500:60%", "status: the shares add up to 120%, want at most 100%"},
 		{"--retry-after 1500ms", "retry-after = 1.5s, want whole seconds"},

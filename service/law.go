@@ -1,0 +1,141 @@
+package service
+
+import (
+	"time"
+
+	"latencylab/clock"
+	"latencylab/draw"
+)
+
+// law is what is drawn at one replica: a Spec resolved for it.
+type law struct {
+	time   Dist
+	slow   Slow    // Share is 0 or 1 where slowness is the replica's
+	factor float64 // of every time
+	status []StatusShare
+	copies Copies
+	faults Faults
+	script []Ending
+}
+
+// law resolves the spec for a replica; seed decides whether it is a slow one.
+func (sp *Spec) law(seed uint64, replica int) law {
+	l := law{time: sp.Time, slow: sp.Slow, factor: 1, status: sp.Status, copies: sp.Copies, faults: sp.Faults, script: sp.Script}
+	for i := range sp.Each {
+		e := &sp.Each[i]
+		if e.Replica != replica {
+			continue
+		}
+		if e.Time != nil {
+			l.time = *e.Time
+		}
+		if e.Factor != 0 {
+			l.factor = e.Factor
+		}
+	}
+	if sp.Slow.By == SlowByReplica {
+		l.slow.Share = 0
+		if draw.Uniform(seed, draw.Replica, uint64(replica), 0, 0) < sp.Slow.Share {
+			l.slow.Share = 1
+		}
+	}
+	return l
+}
+
+// keys returns the attempt numbers under which the size of an attempt is drawn,
+// and everything else.
+func (l *law) keys(attempt uint32) (size, other uint32) {
+	switch l.copies {
+	case CopiesSame:
+		return 1, 1
+	case CopiesMixed:
+		return 1, attempt
+	}
+	return attempt, attempt
+}
+
+// slowRequest says whether an attempt is slow where that is drawn for each.
+func (l *law) slowRequest(seed, call uint64, attempt uint32) bool {
+	_, attempt = l.keys(attempt)
+	return l.slow.Share >= 1 || l.slow.Share > 0 && draw.Uniform(seed, draw.Slow, call, attempt, 0) < l.slow.Share
+}
+
+// draw returns the service time of one attempt, and how it ends.
+func (l *law) draw(seed, call uint64, attempt uint32, slow bool) (drawn time.Duration, e Ending) {
+	size, other := l.keys(attempt)
+	if slow && l.slow.Factor == 0 {
+		drawn = l.slow.Time.drawAt(seed, draw.SlowTime, call, other, 0)
+	} else {
+		drawn = l.time.drawAt(seed, draw.Service, call, size, 0)
+		if slow {
+			drawn = scale(drawn, l.slow.Factor)
+		}
+	}
+	return scale(drawn, l.factor), l.ending(seed, call, attempt, other)
+}
+
+// ending returns how an attempt ends that nothing else comes in the way of; key
+// is the attempt number that it is drawn under.
+func (l *law) ending(seed, call uint64, attempt, key uint32) Ending {
+	if n := uint32(len(l.script)); n > 0 {
+		return l.script[min(max(attempt, 1), n)-1]
+	}
+	if l.faults != (Faults{}) {
+		u := draw.Uniform(seed, draw.Fault, call, key, 0)
+		for _, f := range [...]struct {
+			share float64
+			fault Fault
+		}{{l.faults.Refuse, FaultRefuse}, {l.faults.Reset, FaultReset}, {l.faults.Hang, FaultHang}} {
+			if u -= f.share; u < 0 {
+				return Ending{Fault: f.fault}
+			}
+		}
+	}
+	if len(l.status) > 0 {
+		u, below := draw.Uniform(seed, draw.Status, call, key, 0), 0.0
+		for _, s := range l.status {
+			below += s.Share
+			if u < below {
+				return Ending{Status: s.Status}
+			}
+		}
+	}
+	return Ending{Status: 200}
+}
+
+// Draw returns the service time and the status that the replica draws for an
+// attempt, without queue, shedding and schedules; the status is 0 for one that
+// ends with a fault. It is a function of its arguments alone: the exact result
+// of a policy without queues, and the digest of the draws, follow from it. Where
+// slowness sticks to connections, each attempt has a connection of its own; where
+// it sticks to windows of time, the attempt comes in one that is not slow.
+func (sp *Spec) Draw(seed uint64, replica int, call uint64, attempt uint32) (drawn time.Duration, status uint16) {
+	l := sp.law(seed, replica)
+	slow := l.slow.By != SlowByWindow && l.slowRequest(seed, call, attempt)
+	drawn, e := l.draw(seed, call, attempt, slow)
+	return drawn, e.Status
+}
+
+// draw draws for a request that arrives now.
+func (s *Server) draw(r *Request, now clock.Time) (time.Duration, Ending) {
+	var slow bool
+	switch by := s.law.slow.By; {
+	case by == SlowByConnection && r.Conn != 0:
+		slow = draw.Uniform(s.seed, draw.SlowConn, r.Conn, s.queue.replica, 0) < s.law.slow.Share
+	case by == SlowByWindow:
+		k := uint64(floorDiv(now.Sub(s.base), s.law.slow.Window))
+		slow = draw.Uniform(s.seed, draw.SlowMoment, k, s.queue.replica, s.marks) < s.law.slow.Share
+	default:
+		slow = s.law.slowRequest(s.seed, r.Call, r.Attempt)
+	}
+	return s.law.draw(s.seed, r.Call, r.Attempt, slow)
+}
+
+// floorDiv returns a/b rounded down; b is above 0.
+func floorDiv(a, b time.Duration) int64 {
+	q := a / b
+	if a < 0 && a%b != 0 {
+		q--
+	}
+	return int64(q)
+}
