@@ -5,7 +5,7 @@ import "latencylab/clock"
 // event is something that happens at an instant, 24 bytes.
 type event struct {
 	at    clock.Time
-	order uint64 // class and sequence: see heap.push
+	order uint64 // class and sequence: see heap.event
 	index uint32 // of a call (timer) or an attempt (all others)
 	what  what
 }
@@ -37,30 +37,31 @@ const (
 
 const classShift = 62
 
-// heap holds the events to come, the next one first: a heap with four children
+// heap holds events, the next one first: a heap with four children
 // to a node, whose children lie side by side. Events of one instant come by
 // class, then in the order in which they were pushed: no two are equal, so the
 // order in which they come out depends on nothing else.
 type heap struct {
 	a []event
-	// seq counts the pushes.
+	// seq counts the events made.
 	seq uint64
-	// stale is the number of events in the heap that their owner has given up.
-	stale int
 }
 
 func before(x, y *event) bool {
 	return x.at < y.at || x.at == y.at && x.order < y.order
 }
 
-// push adds an event and returns its order, which is never 0: the owner keeps
-// it to tell the event from those that it gave up.
-func (h *heap) push(at clock.Time, c class, w what, index uint32) uint64 {
+// event makes an event that comes after those of its instant and class that
+// were made before. Its order is not 0.
+func (h *heap) event(at clock.Time, c class, w what, index uint32) event {
 	h.seq++
-	e := event{at: at, order: uint64(c)<<classShift | h.seq, index: index, what: w}
+	return event{at: at, order: uint64(c)<<classShift | h.seq, index: index, what: w}
+}
+
+// add puts an event in.
+func (h *heap) add(e event) {
 	h.a = append(h.a, e)
 	h.up(len(h.a)-1, e)
-	return e.order
 }
 
 // pop removes and returns the next event; the heap is not empty.
@@ -112,11 +113,6 @@ func (h *heap) down(i int, e event) {
 	a[i] = e
 }
 
-// crowded says that more than half of the heap is stale and it is worth
-// sweeping: with timers far in the future of calls that ended long ago, the
-// heap would otherwise grow with the number of calls.
-func (h *heap) crowded() bool { return h.stale > 1024 && h.stale > len(h.a)/2 }
-
 // sweep removes the events that are not live.
 func (h *heap) sweep(live func(*event) bool) {
 	kept := h.a[:0]
@@ -125,7 +121,7 @@ func (h *heap) sweep(live func(*event) bool) {
 			kept = append(kept, h.a[i])
 		}
 	}
-	h.a, h.stale = kept, 0
+	h.a = kept
 	for i := (len(kept) - 2) / 4; i >= 0 && len(kept) > 1; i-- {
 		h.down(i, kept[i])
 	}

@@ -180,7 +180,7 @@ func TestSettle(t *testing.T) {
 			t.Errorf("%s: idle %v at the end", c.about, idle)
 		}
 		w.settle()
-		if w.servers[0].Busy() != 0 || w.servers[0].Waiting() != 0 || len(w.events.a) != 0 {
+		if w.servers[0].Busy() != 0 || w.servers[0].Waiting() != 0 || w.events.len() != 0 {
 			t.Errorf("%s: not idle after settling", c.about)
 		}
 	}

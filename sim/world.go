@@ -35,7 +35,7 @@ type world struct {
 	tied     bool // some lane has its servers drop the copies of a started call
 	split    splitter
 	servers  []*service.Server
-	events   heap
+	events   events
 
 	calls    []call    // slab; calls[0] is not used
 	freeCall uint32    // first free one, linked by next; 0: none
@@ -152,10 +152,7 @@ func (w *world) run(b workloads.Block) (Block, error) {
 		w.noMore()
 	}
 	for !w.stopping() {
-		t := clock.Never
-		if len(w.events.a) > 0 {
-			t = w.events.a[0].at
-		}
+		t := w.events.peek()
 		if more && at < t {
 			w.advance(at)
 			w.start(id, 0, at, burn)
@@ -313,8 +310,8 @@ func (w *world) settle() {
 // hops go on after those of the users.
 func (w *world) runOn() {
 	w.nextCut, w.nextLook = clock.Never, w.nextSample
-	for len(w.events.a) > 0 {
-		w.advance(max(w.now, w.events.a[0].at))
+	for t := w.events.peek(); t != clock.Never; t = w.events.peek() {
+		w.advance(max(w.now, t))
 		w.step()
 	}
 }
@@ -322,8 +319,8 @@ func (w *world) runOn() {
 // runOut takes all events that are left.
 func (w *world) runOut() {
 	w.nextLook = clock.Never
-	for len(w.events.a) > 0 {
-		w.now = max(w.now, w.events.a[0].at)
+	for t := w.events.peek(); t != clock.Never; t = w.events.peek() {
+		w.now = max(w.now, t)
 		w.step()
 	}
 }
@@ -336,7 +333,7 @@ func (w *world) advance(t clock.Time) {
 	w.now = t
 }
 
-// step takes the next event.
+// step takes the event that was just peeked at.
 func (w *world) step() {
 	e := w.events.pop()
 	w.count++
