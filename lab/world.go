@@ -43,7 +43,7 @@ func each(n int, f func(i int) error) error {
 
 // simulate carries w out in virtual time, as loadgen sim does.
 func simulate(o *Options, w *workloads.Workload) (*results.Run, error) {
-	p, err := trial.NewPlan(w, trial.Choices{Virtual: true})
+	p, err := trial.NewPlan(w, trial.Choices{Virtual: true, BlocksOnly: true})
 	if err != nil {
 		return nil, fmt.Errorf("workload %s: %w", w.Name, err)
 	}

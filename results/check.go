@@ -54,6 +54,9 @@ func (r *Run) check() error {
 			}
 		}
 	}
+	if err := r.checkStages(seen); err != nil {
+		return err
+	}
 	if r.Runs != nil {
 		if err := r.Runs.check(seen); err != nil {
 			return err

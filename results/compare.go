@@ -31,7 +31,7 @@ const (
 	DefaultRatioMargin = 0.05 // 5 % of a percentile
 )
 
-// NoPulse is the reason for Comparison.Pulse when only blocks were run.
+// NoPulse is the reason for Comparison.NoPulse when only blocks were run.
 const NoPulse = "no pulse was run"
 
 // NoClosedComparison is the reason for Run.NoComparison in closed loop.
@@ -57,12 +57,14 @@ type Comparison struct {
 	P999    Ratio  `json:"p999"`
 	// CarryOver estimates what one block leaves to the next.
 	CarryOver CarryOver `json:"carry_over"`
-	// Pulse is absent, with a reason, unless a trigger was pulled and released.
-	Pulse Figure `json:"pulse"`
+	// Pulse is nil, with a reason, unless all servers were frozen and released.
+	Pulse   *Pulse `json:"pulse"`
+	NoPulse string `json:"pulse_reason,omitempty"`
 	// Word is that of the primary figure. Without an objective it is that of the
-	// share OK at all when it differs, else that of p99.
+	// share OK at all when it differs, else that of p99. A policy that does not
+	// come back from a pulse where the other does is worse.
 	Word   string `json:"word"`
-	WordOf Text   `json:"word_of"` // "ok_within", "ok" or "p99"
+	WordOf Text   `json:"word_of"` // "ok_within", "ok", "p99" or "pulse"
 }
 
 // Gain is the share of calls OK within T of other less that of base.
@@ -129,7 +131,7 @@ func Compare(base, other *Policy, o CompareOptions) Comparison {
 		OKWithin:  gain(a, b, o.Within, o.ShareMargin),
 		Further:   []Gain{},
 		CarryOver: CarryOver{carryOver(base, o.Within), carryOver(other, o.Within)},
-		Pulse:     Absent(NoPulse),
+		NoPulse:   NoPulse,
 	}
 	if c.Design == "" {
 		c.Design = fmt.Sprintf("%s of blocks, paired in order", counted(uint64(k), "pair"))
@@ -275,7 +277,12 @@ func carryOver(p *Policy, t time.Duration) Figure {
 }
 
 // MarshalJSON writes every key; an absent figure is null beside its reason.
-func (c Comparison) MarshalJSON() ([]byte, error) { return encodeFields(c) }
+func (c Comparison) MarshalJSON() ([]byte, error) {
+	if c.Pulse == nil && c.NoPulse == "" {
+		c.NoPulse = NoPulse
+	}
+	return encodeFields(c)
+}
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (c *Comparison) UnmarshalJSON(b []byte) error { return decodeFields(b, c) }

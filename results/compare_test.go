@@ -82,8 +82,8 @@ func TestCarryOver(t *testing.T) {
 	if f := c.CarryOver.Other; f.Present || f.Reason != "0 blocks after its own, 3 blocks after another policy's, want 1 or more of each" {
 		t.Errorf("carry-over of b = %+v, want a reason", f)
 	}
-	if c.Pulse.Present || c.Pulse.Reason != NoPulse {
-		t.Errorf("pulse = %+v", c.Pulse)
+	if c.Pulse != nil || c.NoPulse != NoPulse {
+		t.Errorf("pulse = %+v (%s)", c.Pulse, c.NoPulse)
 	}
 }
 

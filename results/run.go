@@ -60,6 +60,9 @@ type Run struct {
 	Comparisons    []Comparison `json:"comparisons"`
 	// NoComparison says why Comparisons is empty; "" when nothing was to be compared.
 	NoComparison string `json:"comparisons_reason,omitempty"`
+	// Stages are those that were run beside or beyond the blocks, in order; none
+	// when there were blocks alone.
+	Stages []Stage `json:"stages"`
 	// Runs is the spread over repetitions with other seeds; nil when there are none.
 	Runs     *Runs   `json:"runs,omitempty"`
 	Target   *Target `json:"target"`

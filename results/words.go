@@ -20,7 +20,10 @@ func (r *Run) comparisonLines() []string {
 	for i := range r.Comparisons {
 		c := &r.Comparisons[i]
 		of := "p99"
-		if c.WordOf.Value != "p99" {
+		switch c.WordOf.Value {
+		case StagePulse:
+			of = "the pulse"
+		case "ok", "ok_within":
 			of = shareName(c.OKWithin.within())
 		}
 		lines = append(lines, fmt.Sprintf("%s against %s: %s, by %s (%s effect; %s; intervals of 95 %%)", c.Other, c.Base, c.Word, of, c.Estimand, c.Design))
@@ -38,7 +41,11 @@ func (r *Run) comparisonLines() []string {
 		if r.Driver == Virtual {
 			carry = "none, each policy has a world of its own in virtual time"
 		}
-		lines = append(lines, "  carry-over: "+carry+"; pulse: "+points(c.Pulse))
+		pulse := "n/a (" + c.NoPulse + ")"
+		if c.Pulse != nil {
+			pulse = c.Pulse.words(c.Base, c.Other)
+		}
+		lines = append(lines, "  carry-over: "+carry+"; pulse: "+pulse)
 	}
 	return lines
 }
@@ -254,10 +261,19 @@ func (r *Run) closing() string {
 
 func (r *Run) bought(c *Comparison, base, other *Policy) string {
 	what := "bought nothing that shows"
-	switch c.Word {
-	case Better:
+	switch {
+	case c.WordOf.Value == StagePulse && c.Word == Better:
+		what = "comes back from a freeze from which the other does not; without a freeze"
+	case c.WordOf.Value == StagePulse && c.Word == Worse:
+		what = "does not come back from a freeze, whatever it does without one"
+		if c.OKWithin.Word == Worse || !c.OKWithin.TNS.Present && c.P99.Word == Worse {
+			what = "did harm, and does not come back from a freeze"
+		}
+	case c.WordOf.Value == StagePulse:
+		what = "does not come back from every freeze that the other does; without a freeze"
+	case c.Word == Better:
 		what = "bought"
-	case Worse:
+	case c.Word == Worse:
 		what = "did harm"
 	}
 	s := fmt.Sprintf("%s against %s %s: p99 of the response time %s", other.Name, base.Name, what,

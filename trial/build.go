@@ -239,6 +239,7 @@ func finish(r *results.Run) {
 		for i := range r.Policies[1:] {
 			r.Comparisons = append(r.Comparisons, results.Compare(&r.Policies[0], &r.Policies[i+1], o))
 		}
+		r.AddPulses()
 	}
 	judge(r)
 }

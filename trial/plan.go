@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -52,6 +53,8 @@ type Plan struct {
 	// Closed says that Workload.Connections users begin a call as soon as their
 	// last one has ended; there is no schedule.
 	Closed bool
+	// Stages are the parts of the measurement.
+	Stages []workloads.Stage
 	// Rounds is the number of blocks of each policy.
 	Rounds int
 	// Warmup precedes the first block of each policy, Lead each later one.
@@ -65,6 +68,8 @@ type Plan struct {
 	// unbounded says that Workload.Connections is what the file limit allows, not
 	// the user's wish.
 	unbounded bool
+	// block is the length of blocks that a pilot advises; 0: none does.
+	block time.Duration
 	// openCalls is sim.Config.Open.
 	openCalls int
 	// Runs is how many seeds Sim takes: the first gives the Run, all of them the
@@ -82,6 +87,8 @@ type Choices struct {
 	Virtual bool
 	// Runs is Plan.Runs, at most MaxRuns.
 	Runs int
+	// BlocksOnly leaves out every other stage, whatever the workload says.
+	BlocksOnly bool
 }
 
 // NewPlan fills in the defaults of w, which it does not change. An error names
@@ -105,7 +112,14 @@ func NewPlan(w *workloads.Workload, ch Choices) (*Plan, error) {
 	if err := p.check(ch.Virtual); err != nil {
 		return nil, err
 	}
+	if err := p.stages(ch); err != nil {
+		return nil, err
+	}
 	p.fill(ch.Virtual)
+	if d := p.data(); p.Workload.Block > d/2 && len(p.Workload.Policies) > 1 {
+		return nil, fmt.Errorf("block=%s leaves less than two blocks in the %s of data that each policy has, want at most %s, or a longer duration",
+			units.FormatDuration(p.Workload.Block), units.FormatDuration(d), units.FormatDuration(d/2))
+	}
 	p.burnIn()
 	p.arrange()
 	if ch.Virtual {
@@ -213,7 +227,9 @@ func (p *Plan) arrange() {
 	}
 	p.Rounds = 1
 	if len(w.Policies) > 1 {
-		p.Rounds = rounds(whole)
+		if p.Rounds = rounds(whole); w.Block > 0 || p.block > 0 {
+			p.Rounds = roundsOf(whole, cmp.Or(w.Block, p.block))
+		}
 		if w.Requests > 0 {
 			p.Rounds = max(1, min(p.Rounds, int(min(w.Requests, maxRounds))))
 		}
@@ -246,6 +262,12 @@ func rounds(data time.Duration) int {
 		return n
 	}
 	return max(2, min(minRounds, even(data/minBlock)))
+}
+
+// roundsOf is the same for blocks of at least the given length: as many as there
+// is time for, two at least.
+func roundsOf(data, block time.Duration) int {
+	return int(max(2, min(data/block/2*2, maxRounds)))
 }
 
 // part is share i of n things dealt over of.

@@ -97,13 +97,9 @@ func counted(n int, what string) string {
 
 // simulate runs policy i of the plan in virtual time.
 func (p *Plan) simulate(i int, stop func() bool, onInterval func(sim.Interval)) (*sim.Result, error) {
-	w := &p.Workload
-	return sim.Run(sim.Config{
-		Policy: w.Policies[i].Policy, Service: w.Service, TargetSeed: p.TargetSeed, Seed: w.Seed,
-		Arrivals: workloads.NewArrivals(w.Arrivals, w.Rate, w.Seed), Clients: w.Clients,
-		Idempotent: w.Request.Idempotent(), Within: w.Within, Blocks: p.blocksOf(i), Horizon: w.Drain,
-		OnInterval: onInterval, Stop: stop, Open: p.openCalls,
-	})
+	cfg := p.config(p.policyOf(i), p.blocksOf(i), stop)
+	cfg.OnInterval = onInterval
+	return sim.Run(cfg)
 }
 
 // simulation is what is kept of one policy's simulation.
@@ -130,6 +126,14 @@ func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error
 	seed := p.TargetSeed
 	r.TargetSeed, r.NoTarget = &seed, "virtual time has one ledger for both sides"
 	stop := closed(interrupt)
+	var stages []results.Stage
+	if p.has(workloads.Pilot) {
+		st, err := p.simPilot(stop)
+		if err != nil {
+			return nil, err
+		}
+		p, stages = p.advised(&st), append(stages, st)
+	}
 	all := make([]simulation, len(p.Workload.Policies))
 	begun, err := spread(len(all), stop, func(i int) (err error) {
 		all[i], err = p.simPolicy(i, stop)
@@ -142,6 +146,9 @@ func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error
 	p.record(r, all[:begun])
 	r.DrawsDigest = r.Policies[0].DrawsDigest
 	if err := p.repeat(r, all[:begun], stop); err != nil {
+		return nil, err
+	}
+	if err := p.simAfter(r, stages, stop); err != nil {
 		return nil, err
 	}
 	finish(r)

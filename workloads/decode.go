@@ -66,7 +66,7 @@ func nameOfFile(file string) string {
 
 // fields lists the keys of a workload file.
 func (w *Workload) fields() []field {
-	return []field{
+	return append(w.stageFields(), []field{
 		{"name", textField(&w.Name, "a name of a-z, 0-9, '.', '_' and '-'", func(s string) (string, error) {
 			if checkName(s) != nil {
 				return "", wanted(s, "a-z, 0-9, '.', '_' and '-' only, at most 64")
@@ -106,14 +106,15 @@ func (w *Workload) fields() []field {
 			return n, err
 		})},
 		{"sim", func(v value) error {
-			_, err := v.fields("sim", "a map of the keys policy, duration and requests", []field{
+			_, err := v.fields("sim", "a map of the keys policy, duration, requests and stages", []field{
 				{"policy", func(v value) error { return setPolicies(&w.Sim.Policies, v) }},
 				{"duration", spanField(&w.Sim.Duration)},
 				{"requests", requestsField(&w.Sim.Requests)},
+				{"stages", func(v value) error { return setStages(&w.Sim.Stages, v) }},
 			})
 			return err
 		}},
-	}
+	}...)
 }
 
 // textField reads one scalar by read.

@@ -38,6 +38,7 @@ func (w *Workload) Marshal() ([]byte, error) {
 		within = append(within, units.FormatDuration(d))
 	}
 	y.list("within", within)
+	w.writeStages(&y)
 	y.given("method", w.Request.Method)
 	y.given("path", w.Request.Path)
 	var headers []string
@@ -54,11 +55,12 @@ func (w *Workload) Marshal() ([]byte, error) {
 		y.close()
 	}
 	y.word("seed", strconv.FormatUint(w.Seed, 10))
-	if w.Sim.Policies != nil || w.Sim.Duration != 0 || w.Sim.Requests != 0 {
+	if w.Sim.Policies != nil || w.Sim.Duration != 0 || w.Sim.Requests != 0 || w.Sim.Stages != nil {
 		y.open("sim")
 		y.list("policy", specsOf(w.Sim.Policies))
 		y.span("duration", w.Sim.Duration)
 		y.count("requests", w.Sim.Requests)
+		y.stages(w.Sim.Stages)
 		y.close()
 	}
 	data := []byte(y.String())

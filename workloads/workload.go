@@ -39,6 +39,13 @@ type Workload struct {
 	Drain time.Duration
 	// Within holds the thresholds of the objective, ascending.
 	Within []time.Duration
+	// Stages are the parts of the measurement, in the order of their values. None
+	// leaves the choice to the driver.
+	Stages []Stage
+	// Block is the data time of a block, Pilot the time of plain in the pilot, and
+	// Sustained that of each policy in the sustained stage.
+	Block, Pilot, Sustained time.Duration
+	Pulse                   PulseSpec
 
 	Request Request
 	// Endpoints are the replicas, as "http://HOST[:PORT]". None: the embedded
@@ -59,6 +66,7 @@ type Sim struct {
 	Policies []NamedPolicy
 	Duration time.Duration
 	Requests uint64
+	Stages   []Stage
 }
 
 // Request is what every call sends.
@@ -105,6 +113,9 @@ func (w *Workload) ForSim() *Workload {
 	if w.Sim.Duration != 0 || w.Sim.Requests != 0 {
 		s.Duration, s.Requests = w.Sim.Duration, w.Sim.Requests
 	}
+	if w.Sim.Stages != nil {
+		s.Stages = w.Sim.Stages
+	}
 	return &s
 }
 
@@ -125,6 +136,9 @@ func (w *Workload) Check() error {
 	if w.Sim.Duration > 0 && w.Sim.Requests > 0 {
 		return &conflict{"sim", fmt.Sprintf("sim.duration=%s and sim.requests=%s: both say when to end, want one of them",
 			units.FormatDuration(w.Sim.Duration), units.FormatCount(w.Sim.Requests))}
+	}
+	if w.Block > w.Duration && w.Duration > 0 {
+		return &conflict{"block", fmt.Sprintf("block=%s is longer than duration=%s, the data of a policy", units.FormatDuration(w.Block), units.FormatDuration(w.Duration))}
 	}
 	if w.Arrivals == Constant && w.Rate == 0 {
 		return &conflict{"arrivals", "arrivals=constant needs rate"}

@@ -116,7 +116,7 @@ func TestParseErrors(t *testing.T) {
 		{"a list where one is wanted", "rate: [1/s, 2/s]", `f.yaml:1: rate = a list, want a rate such as 1000/s`},
 		{"a map where one is wanted", "rate:\n  value: 1/s\n", `f.yaml:2: rate = a map, want a rate such as 1000/s`},
 		{"nothing where one is wanted", "rate:\nduration: 1s\n", `f.yaml:1: rate = nothing, want a rate such as 1000/s`},
-		{"a scalar where a map is wanted", "sim: fast", `f.yaml:1: sim = "fast", want a map of the keys policy, duration and requests`},
+		{"a scalar where a map is wanted", "sim: fast", `f.yaml:1: sim = "fast", want a map of the keys policy, duration, requests and stages`},
 		{"a list for a service", "service: [1]", `f.yaml:1: service = a list, want a map of keys such as time: 5ms, or the path of a file`},
 		{"a list as the file", "- plain\n", `f.yaml:1: a list, want a map of keys such as rate: 1000/s`},
 		{"a word as the file", "hello", `f.yaml:1: "hello", want a map of keys such as rate: 1000/s`},

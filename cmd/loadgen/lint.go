@@ -21,7 +21,7 @@ something found, 2 for a file that cannot be read. docs/lint.md has the list.
       --policy [NAME:]SPEC  repeatable: these instead of the workload's
   -r, --rate RATE           this instead of the workload's
       --format FORMAT       text (default) or json
-  -o, --output FILE         write to FILE, as JSON unless --format says otherwise
+  -o, --output FILE         write to FILE, as JSON or as --format says
 
 examples:
   loadgen lint ./mine.yaml

@@ -28,6 +28,8 @@ type measureFlags struct {
 	within     []time.Duration
 	clients    int
 	policies   []workloads.NamedPolicy
+	stages     []workloads.Stage
+	block      time.Duration
 	seed       uint64
 	targetSeed uint64
 	output
@@ -51,6 +53,8 @@ func (m *measureFlags) register(fs *pflag.FlagSet) {
 	list(fs, &m.within, "within", "", "D", positive(units.ParseDuration))
 	scalar(fs, &m.clients, "clients", "", "N", atLeast1(maxClients))
 	list(fs, &m.policies, "policy", "", "[NAME:]SPEC", workloads.ParsePolicy)
+	scalar(fs, &m.stages, "stages", "", "LIST", workloads.ParseStages)
+	scalar(fs, &m.block, "block", "", "D", positive(units.ParseDuration))
 	scalar(fs, &m.seed, "seed", "", "N", seed)
 	scalar(fs, &m.targetSeed, "target-seed", "", "N", seed)
 	m.output.register(fs)
@@ -96,6 +100,10 @@ func (m *measureFlags) apply(w *workloads.Workload) error {
 			w.Clients = m.clients
 		case "policy":
 			w.Policies, w.Sim.Policies = m.policies, nil
+		case "stages":
+			w.Stages, w.Sim.Stages = m.stages, nil
+		case "block":
+			w.Block = m.block
 		case "seed":
 			w.Seed = m.seed
 		}

@@ -38,6 +38,8 @@ file (with / or .yaml) or a built-in one; a flag replaces what it says.
       --warmup D            burn-in before data (3s to compare, else none; up
                             to 30s for hedge=pN at a low rate)
       --drain D             time for calls after the end (5s, or the deadline)
+      --stages LIST         of pilot,blocks,sustained (blocks)
+      --block D             data of a policy in one block
       --call-headers WHEN   auto, on or off: number calls and attempts
       --spin D              poll this long before a call is due, up to 10ms (a
                             tenth of the time between calls, at most 100µs)

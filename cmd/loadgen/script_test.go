@@ -338,6 +338,7 @@ func TestHelpFitsAScreenAndNamesEveryFlag(t *testing.T) {
 		{"loadgen", mainHelp, nil},
 		{"run", runHelp, flagNames(runSet)},
 		{"sim", simHelp, flagNames(simSet)},
+		{"lint", lintHelp, []string{"policy", "rate", "format", "output"}},
 		{"report", reportHelp, []string{"format", "policy", "of", "output"}},
 		{"lab", labHelp, []string{"seed", "runs", "requests", "prng", "discipline", "export", "format", "output"}},
 	} {

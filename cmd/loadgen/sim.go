@@ -25,6 +25,9 @@ built-in one. A flag takes the place of what the workload says.
       --warmup D            burn-in before data (3s; more for tracked delays)
       --drain D             time for calls after the end of a block (5s)
       --within D            objective: share of calls OK within D; repeatable
+      --stages LIST         of pilot,blocks,sustained,pulse; a comparison ends
+                            with pulse, which freezes all servers
+      --block D             data of a policy in one block
       --runs N              N seeds from --seed on, on all cores: their spread
       --seed N              keys arrivals and policies (1)
       --target-seed N       keys the service's draws (the seed)
