@@ -103,13 +103,18 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 // data of a block begins, or before, with an instant to come: no schedule
 // begins earlier than its mark. Without a mark they count from instant 0. What
 // is under way keeps the due instants that it has. What a schedule draws is
-// drawn anew after each mark, the same after the n-th mark of every run.
-func (s *Server) Mark(now clock.Time) {
+// drawn anew after each mark: see MarkAs.
+func (s *Server) Mark(now clock.Time) { s.MarkAs(now, s.marks+1) }
+
+// MarkAs is Mark as number n: what schedules draw from then on is a function of
+// the seed, the replica and n. Mark counts its numbers from 1; before the first
+// the number is 0.
+func (s *Server) MarkAs(now clock.Time, n uint32) {
 	if s.window.line.n > 0 {
 		s.decide()
 	}
 	s.base = now
-	s.marks++
+	s.marks = n
 	s.stalls.begin(now, s.marks)
 	s.window.begin()
 }

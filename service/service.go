@@ -72,6 +72,11 @@ type Spec struct {
 	Each []Each
 }
 
+// Scheduled reports whether anything that the service does counts from a mark.
+func (sp *Spec) Scheduled() bool {
+	return len(sp.Outages) > 0 || len(sp.Stalls) > 0 || sp.Capacity.Per > 0 || sp.Slow.By == SlowByWindow
+}
+
 // Slow is a share of slow requests, connections, replicas or moments.
 type Slow struct {
 	// Share in [0, 1] of what By names is slow.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -185,5 +186,39 @@ func TestSlowConnections(t *testing.T) {
 	}
 	if slow == 0 || slow == 12 {
 		t.Errorf("%d of 12 connections are slow, want some", slow)
+	}
+}
+
+// TestMark: what the schedules count from.
+func TestMark(t *testing.T) {
+	spec := &service.Spec{Replicas: 2, Queue: -1, Outages: []service.Outage{{For: time.Nanosecond, Ending: service.Ending{Status: 500}}, {At: time.Hour, For: time.Hour, Ending: service.Ending{Status: 503}}}}
+	tg := begin(t, Config{Service: spec, Threads: 2})
+	status := func() int {
+		c := dial(t, tg.Replicas()[1])
+		c.send(plainGet)
+		resp, _ := c.answer("GET")
+		return resp.StatusCode
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, row := range []struct {
+		what string
+		mark func() error
+		want int
+	}{
+		{"after the start", func() error { return nil }, 200},
+		{"an hour after a mark", func() error { tg.Mark(-time.Hour, 0); return nil }, 503},
+		{"after a mark", func() error { tg.Mark(0, 7); return nil }, 200},
+		{"before a mark to come, asked for at the page", func() error { return PostMark(ctx, tg.LedgerURL(), time.Hour, 3) }, 200},
+	} {
+		if err := row.mark(); err != nil {
+			t.Fatal(err)
+		}
+		if got := status(); got != row.want {
+			t.Errorf("%s: status %d, want %d", row.what, got, row.want)
+		}
+	}
+	if err := PostMark(ctx, "http://"+tg.Replicas()[0].String()+"/ledger", 0, 1); err == nil {
+		t.Error("a replica took the mark of an admin listener")
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"latencylab/http1"
+	"latencylab/units"
 )
 
 const (
@@ -61,6 +63,21 @@ func FetchAnnouncement(ctx context.Context, base string) (a Announcement, ok boo
 	return a, true, nil
 }
 
+// PostMark asks the target whose ledger page is at address to mark its schedules
+// in from now on as number n: see Target.Mark.
+func PostMark(ctx context.Context, address string, in time.Duration, n uint32) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("mark the target: %w", err)
+	}
+	u.Path, u.RawPath, u.Fragment = "/mark", "", ""
+	u.RawQuery = url.Values{"in": {units.FormatDuration(in)}, "n": {strconv.FormatUint(uint64(n), 10)}}.Encode()
+	if _, err := ask(ctx, http.MethodPost, u.String(), http.StatusNoContent); err != nil {
+		return fmt.Errorf("mark the target: %w", err)
+	}
+	return nil
+}
+
 // foreignError says that something else than a target has answered.
 type foreignError struct{ text string }
 
@@ -68,11 +85,23 @@ func (e *foreignError) Error() string { return e.text }
 
 // fetch decodes the JSON at address.
 func fetch(ctx context.Context, address string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	body, err := ask(ctx, http.MethodGet, address, http.StatusOK)
 	if err != nil {
 		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return &foreignError{fmt.Sprintf("%s: %v", address, err)}
+	}
+	return nil
+}
+
+// ask returns the body of an answer with the status that is wanted.
+func ask(ctx context.Context, method, address string, want int) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, err
 	}
 	client := http.Client{
 		// A page of ours needs no proxy, and leaves no connection behind.
@@ -81,18 +110,15 @@ func fetch(ctx context.Context, address string, into any) error {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		return &foreignError{fmt.Sprintf("%s: status %s, want 200", address, resp.Status)}
+	if resp.StatusCode != want {
+		return nil, &foreignError{fmt.Sprintf("%s: status %s, want %d", address, resp.Status, want)}
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return &foreignError{fmt.Sprintf("%s: %v", address, err)}
-	}
-	return nil
+	return body, nil
 }

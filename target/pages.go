@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"latencylab/http1"
+	"latencylab/units"
 )
 
 // pages are the listeners that fasthttp serves: admin and baseline.
@@ -117,13 +120,13 @@ func (p *pages) close() {
 func (t *Target) adminPage(ctx *fasthttp.RequestCtx) {
 	path, method := string(ctx.Path()), string(ctx.Method())
 	wants := "GET"
-	if path == "/reset" {
+	if path == "/reset" || path == "/mark" {
 		wants = "POST"
 	}
 	switch path {
-	case "/ledger", "/service", "/healthz", "/reset":
+	case "/ledger", "/service", "/healthz", "/reset", "/mark":
 	default:
-		ctx.Error("no such page, want /ledger, /service, /healthz or POST /reset\n", fasthttp.StatusNotFound)
+		ctx.Error("no such page, want /ledger, /service, /healthz, POST /reset or POST /mark\n", fasthttp.StatusNotFound)
 		return
 	}
 	if method != wants && !(wants == "GET" && method == "HEAD") {
@@ -143,7 +146,34 @@ func (t *Target) adminPage(ctx *fasthttp.RequestCtx) {
 	case "/reset":
 		t.Reset()
 		ctx.SetStatusCode(fasthttp.StatusNoContent)
+	case "/mark":
+		in, n, err := markArgs(ctx.QueryArgs())
+		if err != nil {
+			ctx.Error(err.Error()+"\n", fasthttp.StatusBadRequest)
+			return
+		}
+		t.Mark(in, n)
+		ctx.SetStatusCode(fasthttp.StatusNoContent)
 	}
+}
+
+// markArgs reads the query of /mark: in is a duration, n a number; both may be
+// left out.
+func markArgs(args *fasthttp.Args) (in time.Duration, n uint32, err error) {
+	if args.Has("in") {
+		if in, err = units.ParseDuration(string(args.Peek("in"))); err != nil {
+			return 0, 0, fmt.Errorf("in = %w", err)
+		}
+	}
+	if args.Has("n") {
+		text := string(args.Peek("n"))
+		v, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || v == 0 {
+			return 0, 0, fmt.Errorf("n = %q, want 1 to %d", text, uint32(math.MaxUint32))
+		}
+		n = uint32(v)
+	}
+	return in, n, nil
 }
 
 func (t *Target) ledgerPage(ctx *fasthttp.RequestCtx) {

@@ -56,6 +56,11 @@ func TestPages(t *testing.T) {
 		{"GET", "/service", 200, "time: constant(1h)\n"},
 		{"GET", "/reset", 405, "takes POST"},
 		{"POST", "/reset", 204, ""},
+		{"GET", "/mark", 405, "takes POST"},
+		{"POST", "/mark", 204, ""},
+		{"POST", "/mark?in=10ms&n=3", 204, ""},
+		{"POST", "/mark?in=10", 400, "in = \"10\" has no unit, want a duration such as 10s"},
+		{"POST", "/mark?n=0", 400, "n = \"0\", want 1 to 4294967295"},
 		{"POST", "/ledger", 405, "takes GET"},
 		{"GET", "/", 404, "/ledger"},
 	} {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"latencylab/clock"
 	"latencylab/engine"
 	"latencylab/service"
 	"latencylab/workloads"
@@ -214,6 +215,25 @@ func (t *Target) Reset() {
 	t.runs.clear()
 	for _, l := range t.loops {
 		l.do(l.reset)
+	}
+}
+
+// Mark has the schedules of all replicas count from in from now on, as mark
+// number n, or as the next one if n is 0: see service.Server.MarkAs.
+func (t *Target) Mark(in time.Duration, n uint32) {
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	at := clock.Now().Add(in)
+	for _, l := range t.loops {
+		l.do(func() {
+			for _, r := range l.replicas {
+				if n == 0 {
+					r.server.Mark(at)
+				} else {
+					r.server.MarkAs(at, n)
+				}
+			}
+		})
 	}
 }
 

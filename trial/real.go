@@ -366,6 +366,12 @@ func (m *measurement) stopped(ctx context.Context) bool {
 func (m *measurement) drive(ctx context.Context, b Planned) error {
 	l, name := &m.lanes[b.Policy], m.plan.Workload.Policies[b.Policy].Name
 	m.blockBegan = time.Now()
+	if m.child != nil && m.plan.Workload.Service.Scheduled() {
+		// The n-th block of every policy meets the same schedule.
+		if err := target.PostMark(ctx, m.ledgerURL, b.Block.Burn, uint32(len(l.blocks)+1)); err != nil && !m.childEnded() {
+			return fmt.Errorf("policy %s: %w", name, err)
+		}
+	}
 	got, err := m.eng.Run(b.Policy, b.Block)
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", name, err)

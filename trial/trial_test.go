@@ -400,3 +400,40 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// TestSchedulesBeginWithTheBlocks: each block meets the outage that its data
+// begins with, whatever came before it.
+func TestSchedulesBeginWithTheBlocks(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childEnv, "1")
+	w := workload(t, "a:plain", "b:plain")
+	w.Service = parseService(t, "outage: {at: 100ms, for: 100ms, kind: reset}\n")
+	w.Rate, w.Arrivals, w.Duration, w.WarmupGiven = 500*1e6, workloads.Constant, 600*ms, true
+	p := plan(t, w, false)
+	p.Blocks = nil
+	for _, policy := range []int{0, 1, 1, 0} {
+		p.Blocks = append(p.Blocks, Planned{Policy: policy, Block: workloads.Block{Burn: 150 * ms, Data: 300 * ms}})
+	}
+	s := &Setup{CallHeaders: "auto", Child: []string{exe}}
+	if err := s.Check(p); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Real(t.Context(), p, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Policies {
+		got := &r.Policies[i]
+		if n := got.Calls.Failed; n < 70 || n > 110 { // 50 in each of two blocks
+			t.Errorf("policy %s: %d of %d calls failed, want about 100", got.Name, n, got.Calls.Scheduled)
+		}
+		for k, b := range got.Blocks {
+			if n := b.Absent; n < 35 || n > 60 {
+				t.Errorf("policy %s, block %d: %d of %d calls failed, want about 50", got.Name, k, n, b.Calls)
+			}
+		}
+	}
+}
