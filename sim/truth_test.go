@@ -154,3 +154,39 @@ func TestUnstableEnds(t *testing.T) {
 		t.Errorf("ends at %d, want %d and the horizon", b.End, b.DataEnd)
 	}
 }
+
+// TestPowerOfChoices: the mean of the least busy of d servers drawn at random is
+// the sum over i of rho^((d^i-d)/(d-1)) in the limit of endless servers
+// (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001).
+func TestPowerOfChoices(t *testing.T) {
+	for _, c := range []struct {
+		spec string
+		want float64
+	}{
+		{"picker=choices,picker.choices=2", 2.6141},
+		{"picker=choices,picker.choices=3", 2.0279},
+	} {
+		svc := &service.Spec{Replicas: 300, Time: dist(t, "exponential(1ms)"), Slots: 1, Queue: -1}
+		cfg := queueing(t, c.spec, svc, 270, 200_000, 1)
+		cfg.Blocks[0].Burn = 100 * ms
+		near(t, c.spec+": mean", run(t, cfg).Ledger.OK.Mean()/1e6, c.want, 0.05)
+	}
+}
+
+// TestTwoCopiesHelpBelowAThird: two copies that are not cancelled make queues of
+// twice the load, and the faster of them is 1/(2(1-2rho)) on average against
+// 1/(1-rho): better if and only if rho < 1/3 (Vulimiri et al., "Low latency via
+// redundancy", CoNEXT 2013).
+func TestTwoCopiesHelpBelowAThird(t *testing.T) {
+	for _, rho := range []float64{0.25, 0.42} {
+		svc := &service.Spec{Replicas: 100, Time: dist(t, "exponential(1ms)"), Slots: 1, Queue: -1}
+		cfg := queueing(t, "hedge=0s", svc, 100*rho, 200_000, 1)
+		cfg.Blocks[0].Burn = 200 * ms
+		copies := run(t, cfg).Ledger.OK.Mean()
+		near(t, "two copies at "+units.Percent(rho)+": mean", copies/1e6, 1/(2*(1-2*rho)), 0.1)
+		cfg.Policy = parse(t, "plain")
+		if plain := run(t, cfg).Ledger.OK.Mean(); (copies < plain) != (rho < 1.0/3) {
+			t.Errorf("at %v the mean is %.3f ms with two copies and %.3f with one", rho, copies/1e6, plain/1e6)
+		}
+	}
+}

@@ -2,22 +2,25 @@
 // what was expected, what came out and the relative error. It exits with 1 when
 // an error is larger than its tolerance.
 //
-//	go run ./scripts/truth           all calls: about five minutes on one core
+//	go run ./scripts/truth           all calls: about ten minutes on one core
 //	go run ./scripts/truth -part 25  a 25th of the calls: misses are then chance
 //
-// Times are in units of the mean service time, in the last model in ms. The
+// Times are in units of the mean service time, in the model named ms in ms. The
 // seeds 1, 2 and 3 were not chosen.
 //
+// A call has at most eight attempts open, so ten copies at once are ten calls of
+// a hop that needs one of them; the fan-outs are hops that need all.
+//
 // Tolerances do not know chance: p99.9 of M/M/1 at rho .9 has, over 30 million
-// calls, a standard deviation of nearly 2 %. So the single queues are also
-// computed from the same draws without any simulator, by Lindley's recursion. A
-// run that differs from it fails; a figure that misses its closed form and
-// equals the recursion's is marked so: then the draws of that seed are to blame
-// and not the simulator. It counts as missed all the same.
+// calls, a standard deviation of nearly 2 %. So what can be is also computed from
+// the same draws without any simulator: queues by Lindley's recursion, fan-outs
+// by counting slow leaves. A run that differs from that fails; a figure that
+// misses its closed form and equals the other computation's is marked so: then
+// the draws of that seed are to blame and not the simulator. It counts as missed
+// all the same.
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -44,7 +47,11 @@ type model struct {
 	queue   int
 	cancel  service.Cancel
 	hedge   policy.Hedge
+	choices int // of least in flight; 0: random
+	fan     int // calls of a hop between the users and the service; 0: there is none
+	need    int
 	lambda  float64 // arrivals per unit
+	burn    time.Duration
 	calls   uint64
 	figures []figure
 }
@@ -57,11 +64,14 @@ type figure struct {
 	of        func(*sim.Result) float64
 }
 
-// Tolerances of means and shares, of p50 and p99, and of p99.9.
+// Tolerances of means and shares, of p50 and p99, and of p99.9; those of the
+// fan-outs are half of the range that the labs accepts.
 const (
 	tolMean  = 0.01
 	tolP99   = 0.02
 	tolP999  = 0.04
+	tolFan   = 0.016
+	tolFan2k = 0.055
 	unit     = time.Millisecond
 	noLimit  = -1
 	millions = 1_000_000
@@ -98,12 +108,31 @@ func extra(want float64) figure {
 	}}
 }
 
+// slow is the share of calls that met a slow leaf.
+func slow(p float64, n int, tolerance float64) figure {
+	return figure{"slow", 1 - math.Pow(1-p, float64(n)), tolerance, func(r *sim.Result) float64 {
+		return 1 - float64(r.Ledger.OK.CountAtOrBelow(int64(500*unit)))/float64(r.Ledger.Calls.OK)
+	}}
+}
+
+// against is the mean over that of M/M/1, 1/(1-rho): below 1 the copies pay. Two
+// copies make two queues of load 2 rho, and the shorter of two independent
+// exponential times of mean 1/(1-2rho) is half as long: below 1 while rho < 1/3.
+func against(rho float64) figure {
+	return figure{"of M/M/1", (1 - rho) / (2 * (1 - 2*rho)), tolMean, func(r *sim.Result) float64 {
+		return r.Ledger.OK.Mean() / float64(unit) * (1 - rho)
+	}}
+}
+
 func with(f figure, more ...figure) []figure { return append([]figure{f}, more...) }
 
 // models lists the systems. The formulas: Kleinrock, Queueing Systems I (1975)
 // for the queues, M/D/1 by Erlang's sum in 80-digit arithmetic; Gardner,
-// Harchol-Balter and Scheller-Wolf (ToN 2017) for redundancy; P(T > t) = S(t)
-// before the hedge and S(t) S(t-D) after it.
+// Harchol-Balter and Scheller-Wolf (ToN 2017) for redundancy; Mitzenmacher (2001)
+// for the power of d choices, whose limit of endless servers 1,000 come close to;
+// Vulimiri et al. (CoNEXT 2013) for two copies that are not cancelled; P(T > t) =
+// S(t) before the hedge and S(t) S(t-D) after it; 1 - (1-p)^n for fan-outs (Dean
+// and Barroso, CACM 2013).
 func models() []model {
 	const exp = "exponential(1ms)"
 	two := policy.Hedge{Max: 1}
@@ -118,6 +147,12 @@ func models() []model {
 		{name: "Erlang B 10/8", time: exp, slots: 10, queue: 0, lambda: 8, calls: 5 * millions, figures: with(blocked(0.12166))},
 		{name: "redundancy-1 of 10", time: exp, servers: 10, slots: 1, queue: noLimit, cancel: service.CancelRunning, lambda: 7, calls: 5 * millions, figures: with(mean(3.3333))},
 		{name: "redundancy-2 of 10", time: exp, servers: 10, slots: 1, queue: noLimit, cancel: service.CancelRunning, hedge: two, lambda: 7, calls: 5 * millions, figures: with(mean(1.1016))},
+		{name: "redundancy-10 of 10", time: exp, servers: 10, slots: 1, queue: noLimit, cancel: service.CancelRunning, fan: 10, need: 1, lambda: 7, calls: 5 * millions, figures: with(mean(1.0 / 3))},
+		{name: "1 choice of 1000", time: exp, servers: 1000, slots: 1, queue: noLimit, choices: 1, lambda: 900, burn: 2000 * unit, calls: 5 * millions, figures: with(mean(10))},
+		{name: "2 choices of 1000", time: exp, servers: 1000, slots: 1, queue: noLimit, choices: 2, lambda: 900, burn: 200 * unit, calls: 5 * millions, figures: with(mean(2.6141))},
+		{name: "3 choices of 1000", time: exp, servers: 1000, slots: 1, queue: noLimit, choices: 3, lambda: 900, burn: 200 * unit, calls: 5 * millions, figures: with(mean(2.0279))},
+		{name: "two copies rho .25", time: exp, servers: 1000, slots: 1, queue: noLimit, hedge: two, lambda: 250, burn: 200 * unit, calls: 5 * millions, figures: with(against(0.25))},
+		{name: "two copies rho .42", time: exp, servers: 1000, slots: 1, queue: noLimit, hedge: two, lambda: 420, burn: 500 * unit, calls: 5 * millions, figures: with(against(0.42))},
 		{name: "hedge Exp(1) D=ln 20", time: exp, servers: 3, hedge: policy.Hedge{Max: 1, Delay: 2995732}, lambda: 1, calls: 5 * millions,
 			figures: with(extra(0.05), mean(0.975), quantile(0.99, 3.801, tolP99), quantile(0.999, 4.952, tolP999))},
 		{name: "hedge Exp(1) D=0", time: exp, servers: 3, hedge: two, lambda: 1, calls: 5 * millions,
@@ -125,6 +160,10 @@ func models() []model {
 		{name: "hedge 2 % at 1 s, ms", time: "uniform(20ms,60ms)", slow: service.Slow{Share: 0.02, Time: service.Constant(time.Second)}, servers: 3,
 			hedge: policy.Hedge{Max: 1, Delay: 58 * time.Millisecond}, lambda: 1, calls: 5 * millions,
 			figures: with(extra(0.069), append(tail(40.41, 98.41, 116.78), quantile(0.9999, 1000, tolP999))...)},
+		{name: "fan-out 100, 1 %", time: "1ms", slow: service.Slow{Share: 0.01, Time: service.Constant(time.Second)}, servers: 100, fan: 100, lambda: 0.1, calls: 100_000,
+			figures: with(slow(0.01, 100, tolFan))},
+		{name: "fan-out 2000, .01 %", time: "1ms", slow: service.Slow{Share: 0.0001, Time: service.Constant(time.Second)}, servers: 2000, fan: 2000, lambda: 0.1, calls: 20_000,
+			figures: with(slow(0.0001, 2000, tolFan2k))},
 	}
 }
 
@@ -133,35 +172,96 @@ func (m *model) config(seed, part uint64) (sim.Config, error) {
 	if err != nil {
 		return sim.Config{}, err
 	}
+	p := policy.Policy{Hedge: m.hedge}
+	if m.choices > 0 {
+		p.Picker, p.Choices = policy.PickChoices, m.choices
+	}
+	var hops []sim.Hop
+	if m.fan > 0 {
+		hops = []sim.Hop{{Policy: policy.Policy{Picker: policy.PickRoundRobin}, Fan: m.fan, Need: m.need, Cancels: true}}
+	}
 	return sim.Config{
-		Policy:     policy.Policy{Hedge: m.hedge},
+		Policy:     p,
+		Hops:       hops,
 		Service:    &service.Spec{Replicas: m.servers, Time: d, Slow: m.slow, Slots: m.slots, Queue: m.queue, Cancel: m.cancel},
 		Arrivals:   workloads.NewArrivals(workloads.Poisson, units.Rate(math.Round(m.lambda*1000*1e6)), seed),
 		Seed:       seed,
 		TargetSeed: seed,
 		Idempotent: true,
-		Blocks:     []workloads.Block{{Calls: m.calls / part}},
+		Blocks:     []workloads.Block{{Burn: m.burn, Calls: m.calls / part}},
 	}, nil
 }
 
-// lindley computes the responses of a single queue from its draws: a call waits
-// until the one before it is done (Lindley, "The theory of queues with a single
-// server", 1952).
+// Oracles compute from the same draws what the simulator should get, without
+// events, servers or policies.
+const (
+	byLindley = "Lindley's recursion"
+	byLeaves  = "counting slow leaves"
+)
+
+// oracle returns how the model can be computed from its draws; "" if it cannot.
+func (m *model) oracle() string {
+	switch {
+	case m.slots == 1 && m.queue == noLimit && m.hedge.Max == 0 && m.choices <= 1 && (m.fan == 0 || m.fan == m.servers && m.need == 1):
+		return byLindley
+	case m.fan > 0 && m.slots == 0:
+		return byLeaves
+	}
+	return ""
+}
+
+// agree compares the run with the oracle.
+func (m *model) agree(cfg *sim.Config, r *sim.Result) bool {
+	switch m.oracle() {
+	case byLindley:
+		return same(r.Ledger.OK, m.lindley(cfg))
+	case byLeaves:
+		return r.Ledger.Calls.OK-r.Ledger.OK.CountAtOrBelow(int64(500*unit)) == m.slowLeaves(cfg)
+	}
+	return true
+}
+
+// lindley computes the responses of queues that each call is sent to one of: a
+// call waits until the one before it is done (Lindley, "The theory of queues with
+// a single server", 1952). Copies on all servers, of which one is needed, are one
+// queue with the shortest of their service times.
 func (m *model) lindley(cfg *sim.Config) *histo.Histogram {
 	h := histo.New()
-	var at, free time.Duration
-	for i := range cfg.Blocks[0].Calls {
+	var at time.Duration
+	free := make([]time.Duration, max(m.servers, 1))
+	picks := policy.NewClient(&cfg.Policy, len(free), cfg.Seed)
+	for i := uint64(0); h.Count() < cfg.Blocks[0].Calls; i++ {
 		at += cfg.Arrivals.Gap(i)
-		drawn, _ := cfg.Service.Draw(cfg.TargetSeed, 0, i, 1)
-		free = max(free, at) + drawn
-		h.Record(int64(free - at))
+		server, drawn := 0, time.Duration(math.MaxInt64)
+		if m.fan > 0 {
+			for n := range m.fan {
+				d, _ := cfg.Service.Draw(cfg.TargetSeed, n, i*uint64(m.fan)+uint64(n), 1)
+				drawn = min(drawn, d)
+			}
+		} else {
+			var k policy.Call
+			server = int(k.Start(picks, policy.Request{ID: i}, 0).Replica)
+			drawn, _ = cfg.Service.Draw(cfg.TargetSeed, server, i, 1)
+		}
+		free[server] = max(free[server], at) + drawn
+		if at >= m.burn {
+			h.Record(int64(free[server] - at))
+		}
 	}
 	return h
 }
 
-// single says that the model is one server with an endless queue, and plain.
-func (m *model) single() bool {
-	return m.servers <= 1 && m.slots == 1 && m.queue == noLimit && m.hedge.Max == 0
+// slowLeaves counts the calls that draw a slow leaf.
+func (m *model) slowLeaves(cfg *sim.Config) (calls uint64) {
+	for i := range cfg.Blocks[0].Calls {
+		for n := range m.fan {
+			if d, _ := cfg.Service.Draw(cfg.TargetSeed, n, i*uint64(m.fan)+uint64(n), 1); d > 500*unit {
+				calls++
+				break
+			}
+		}
+	}
+	return calls
 }
 
 // same compares two histograms in what is printed and in their sums.
@@ -178,7 +278,7 @@ func same(a, b *histo.Histogram) bool {
 type outcome struct {
 	model *model
 	seed  uint64
-	exact bool // equal to the recursion
+	exact bool // equal to its oracle
 	r     *sim.Result
 	err   error
 	took  time.Duration
@@ -196,9 +296,9 @@ func (o *outcome) run(part uint64) {
 		err = o.r.Ledger.Check()
 	}
 	o.took = time.Since(begin)
-	if err == nil && o.model.single() {
-		if o.exact = same(o.r.Ledger.OK, o.model.lindley(&cfg)); !o.exact {
-			err = errors.New("differs from Lindley's recursion on the same draws")
+	if err == nil && o.model.oracle() != "" {
+		if o.exact = o.model.agree(&cfg, o.r); !o.exact {
+			err = fmt.Errorf("differs from %s on the same draws", o.model.oracle())
 		}
 	}
 	o.err = err
@@ -217,7 +317,7 @@ func (o *outcome) print() (misses int) {
 			word = "MISS"
 			misses++
 			if o.exact {
-				word += ", as does Lindley's recursion on these draws"
+				word += ", as does " + o.model.oracle() + " on these draws"
 			}
 		}
 		fmt.Printf("%-21s %4d  %-8s %10.4f %10.4f %+7.2f %% %6.0f %%  %s\n", o.model.name, o.seed, f.name, f.want, got, 100*e, 100*f.tolerance, word)
