@@ -21,6 +21,12 @@ const (
 	Collapses = "collapses"
 )
 
+// Triggers of a pulse.
+const (
+	Freeze = "freeze" // servers stand still
+	Outage = "outage" // servers have no capacity, and fail what comes
+)
+
 // Stage is what one stage found of one policy.
 type Stage struct {
 	Name   string `json:"name"`
@@ -253,7 +259,8 @@ func perCall(sent, begun []uint64) Figure {
 
 // PulseResult is how a policy comes back after all servers stood still.
 type PulseResult struct {
-	FreezeNS int64  `json:"freeze_ns"`
+	Trigger  string `json:"trigger"`   // Freeze or Outage; "" when there was none
+	FreezeNS int64  `json:"freeze_ns"` // how long it took
 	FreezeOf string `json:"freeze_of"` // where the length of the freeze comes from
 	AfterNS  int64  `json:"after_ns"`  // from the release to the look
 	// Of is the number of runs, each of another seed, that are complete. 0 when
@@ -268,6 +275,8 @@ type PulseResult struct {
 	// medians over the runs of means over a time as long as the freeze.
 	Before Figure `json:"before_ns"`
 	After  Figure `json:"after_work_ns"`
+	// Failed is the share of calls that failed at the look, median over the runs.
+	Failed Figure `json:"failed"`
 	// Recovery is the median over the runs of the time from the release until
 	// things were as before; absent when most do not get there.
 	Recovery Figure `json:"recovery_ns"`

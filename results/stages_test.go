@@ -217,6 +217,7 @@ func staged(t testing.TB, plain, hedge world) *Run {
 		{NotRecovered: 0, Before: Num(38e6), After: Num(41e6), Recovery: Num(23.4e9), Attempts: Num(1)},
 		{NotRecovered: 8, Before: Num(52e6), After: Num(9e9), Recovery: Absent("in 0 of 8 runs only things were as before"), Attempts: Num(1.98)},
 	} {
+		v.Trigger, v.Failed = Freeze, Num(0)
 		v.FreezeNS, v.FreezeOf, v.AfterNS, v.Of = 5e9, "5 × plain's p99, 1.00 s", 92e9, 8
 		v.Stationary, v.Reference = Num(40e6), "that of plain before"
 		s := Stage{Name: StagePulse, Policy: Text{Value: "plain"}, Word: Text{Value: Recovered}, Pulse: &v}

@@ -35,7 +35,11 @@ func (s *Stage) head(r *Run) string {
 	case s.Sustained != nil:
 		return fmt.Sprintf("sustained, each policy alone for %s:", span(s.Sustained.LengthNS))
 	case s.Pulse != nil && s.Pulse.Of > 0:
-		return fmt.Sprintf("pulse, all servers frozen for %s (%s), released, and looked at %s later, seeds from %d:",
+		what := "frozen"
+		if s.Pulse.Trigger == Outage {
+			what = "without capacity"
+		}
+		return fmt.Sprintf("pulse, all servers %s for %s (%s), released, and looked at %s later, seeds from %d:", what,
 			span(s.Pulse.FreezeNS), s.Pulse.FreezeOf, span(s.Pulse.AfterNS), r.Seed)
 	case s.Name == StageSustained, s.Name == StagePulse && s.Pulse == nil:
 		return s.Name + ":"
@@ -143,23 +147,37 @@ func (p *PulseResult) words(policy string) string {
 	if p.NotRecovered == 0 {
 		s := fmt.Sprintf("%s recovered in %d of %s", policy, p.Of, counted(uint64(p.Of), "run"))
 		if p.Recovery.Present {
-			s += ", within " + units.Duration(time.Duration(p.Recovery.Value)) + " in the median"
+			when := "at once"
+			if p.Recovery.Value > 0 {
+				when = "within " + units.Duration(time.Duration(p.Recovery.Value))
+			}
+			s += ", " + when + " in the median"
 		}
 		return s + note(p.Note)
 	}
-	s := fmt.Sprintf("%s collapses: after a freeze of %s it had not recovered %s later in %d of %s", policy,
-		span(p.FreezeNS), span(p.AfterNS), p.NotRecovered, counted(uint64(p.Of), "run"))
+	s := fmt.Sprintf("%s collapses: after %s of %s it had not recovered %s later in %d of %s", policy,
+		withArticle(p.Trigger), span(p.FreezeNS), span(p.AfterNS), p.NotRecovered, counted(uint64(p.Of), "run"))
+	var of []string
 	if p.After.Present && p.Stationary.Present && p.Stationary.Value > 0 {
-		s += fmt.Sprintf(" (unfinished work %s × %s; %s attempts a call)", factor(p.After.Value/p.Stationary.Value), p.Reference, attemptsCell(p.Attempts))
+		of = append(of, fmt.Sprintf("unfinished work %s × %s", factor(p.After.Value/p.Stationary.Value), p.Reference))
+	}
+	if p.Failed.Present && p.Failed.Value > 0 {
+		of = append(of, shareCell(p.Failed)+" of the calls failed")
+	}
+	if p.Attempts.Present {
+		of = append(of, factor(p.Attempts.Value)+" attempts a call")
+	}
+	if len(of) > 0 {
+		s += " (" + strings.Join(of, ", ") + ")"
 	}
 	return s + note(p.Note)
 }
 
-func attemptsCell(f Figure) string {
-	if !f.Present {
-		return "n/a"
+func withArticle(trigger string) string {
+	if trigger == Outage {
+		return "an outage"
 	}
-	return factor(f.Value)
+	return "a freeze"
 }
 
 func note(s string) string {
@@ -172,7 +190,7 @@ func note(s string) string {
 // words says in a line of a comparison who came back.
 func (p *Pulse) words(base, other string) string {
 	if p.Of == 0 {
-		return "nothing queues, so nothing can be pushed over"
+		return "requests take nothing from each other, so nothing can be pushed over"
 	}
 	return fmt.Sprintf("%s recovered in %d of %s, %s in %d", base, p.Of-p.BaseNotRecovered, counted(uint64(p.Of), "run"), other, p.Of-p.NotRecovered)
 }

@@ -263,14 +263,14 @@ func (r *Run) bought(c *Comparison, base, other *Policy) string {
 	what := "bought nothing that shows"
 	switch {
 	case c.WordOf.Value == StagePulse && c.Word == Better:
-		what = "comes back from a freeze from which the other does not; without a freeze"
+		what = "comes back from a pulse from which the other does not; without a pulse"
 	case c.WordOf.Value == StagePulse && c.Word == Worse:
-		what = "does not come back from a freeze, whatever it does without one"
+		what = "does not come back from a pulse, whatever it does without one"
 		if c.OKWithin.Word == Worse || !c.OKWithin.TNS.Present && c.P99.Word == Worse {
-			what = "did harm, and does not come back from a freeze"
+			what = "did harm, and does not come back from a pulse"
 		}
 	case c.WordOf.Value == StagePulse:
-		what = "does not come back from every freeze that the other does; without a freeze"
+		what = "does not come back from every pulse that the other does; without a pulse"
 	case c.Word == Better:
 		what = "bought"
 	case c.Word == Worse:

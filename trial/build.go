@@ -29,7 +29,7 @@ func (p *Plan) newRun() (*results.Run, error) {
 	r := &results.Run{
 		Schema: results.Schema, Version: p.Version, Command: p.Command, Seed: w.Seed,
 		Mode: results.Open, Clients: w.Clients, Workload: string(text), Warnings: notes,
-		BestCase: w.Service != nil && w.Service.Slots == 0,
+		BestCase: w.Service != nil && bestCase(w.Service),
 	}
 	q := &r.Requested
 	q.Connections, q.Threads = w.Connections, w.Threads

@@ -51,6 +51,18 @@ func (p *Plan) overload(i int, res *sim.Result) string {
 	return ""
 }
 
+// coupled says whether requests take something from each other, so that what
+// copies and retries cost can hurt, and a freeze can leave something behind.
+func coupled(sp *service.Spec) bool {
+	return sp.Slots > 0 || sp.Capacity.Per > 0 || sp.Thrash.Factor > 0 && sp.Thrash.Factor < 1
+}
+
+// bestCase says whether a hedge meets no limit of capacity and a second attempt
+// draws anew.
+func bestCase(sp *service.Spec) bool {
+	return !coupled(sp) && sp.Copies == service.CopiesIndependent && (sp.Slow.Share == 0 || sp.Slow.By == service.SlowByRequest)
+}
+
 // load is rho at one attempt a call of the replica that has most to do. Every
 // replica gets the same share of first attempts, whatever the picker. alike
 // says that all have the same load.

@@ -59,12 +59,12 @@ func (p *Plan) simPulse(r *results.Run, stop func() bool) ([]results.Stage, erro
 	}
 	rho, _, _ := p.load()
 	switch w := &p.Workload; {
-	case !p.queues():
+	case !coupled(w.Service):
 		return all(func(name string) results.Stage {
 			return results.Stage{Name: results.StagePulse, Policy: results.Text{Value: name}, Word: results.Text{Value: results.Recovered},
-				Pulse: &results.PulseResult{Note: "nothing queues, because the service has no limit of slots, so that no freeze can push it over"}}
+				Pulse: &results.PulseResult{Note: "requests take nothing from each other here (no slots, no capacity, no thrash), so that no freeze can push anything over"}}
 		}), nil
-	case rho > 1 && w.Service.Queue < 0:
+	case rho > 1 && w.Service.Slots > 0 && w.Service.Queue < 0:
 		return none(fmt.Sprintf("first attempts alone are rho %s: there is no state to come back to", times(rho))), nil
 	case stop():
 		return none(interruptedReason), nil
@@ -82,10 +82,6 @@ func (p *Plan) simPulse(r *results.Run, stop func() bool) ([]results.Stage, erro
 	}
 	return u.policies(r, stop)
 }
-
-// queues says whether requests wait for each other, so that a freeze leaves a
-// backlog behind.
-func (p *Plan) queues() bool { return p.Workload.Service.Slots > 0 }
 
 // reference simulates plain for every seed: its p99, and what is stationary. why
 // says why that is not known.
@@ -188,23 +184,42 @@ func round(d time.Duration) time.Duration {
 	return d.Round(unit)
 }
 
-// chooseFreeze takes freezeTimes the p99, and at least twice the longest timeout
-// or fixed hedge delay of a policy and half as much again as fills a bounded
-// queue: a shorter freeze would not make them act.
+// acts is the longest time, up to maxActs, after which policy k does something
+// about slowness or failure: a freeze that is shorter would not make it act. what
+// says in words what it is.
+func (p *Plan) acts(k int) (d time.Duration, what string) {
+	pol := p.policyOf(k)
+	note := func(x time.Duration, is string) {
+		if x > d && x <= maxActs {
+			d, what = x, is
+		}
+	}
+	note(pol.Timeouts[policy.PartAttempt].After, "attempt timeout")
+	note(pol.Hedge.Delay, "hedge delay")
+	waits := time.Duration(0)
+	for n := 1; n <= pol.Retry.Max && waits < maxActs; n++ {
+		waits += min(pol.Backoff.Bound(n), maxActs)
+		note(waits, "waits before retries")
+	}
+	return d, what
+}
+
+// maxActs bounds acts: what takes longer is left to the user.
+const maxActs = time.Minute
+
+// chooseFreeze takes freezeTimes the p99, and at least twice the time after which
+// a policy acts and half as much again as fills a bounded queue.
 func (u *pulse) chooseFreeze() {
 	p := u.plan
 	u.freeze = round(workloads.Multiple{Times: freezeTimes}.Of(u.p99))
 	u.freezeOf = fmt.Sprintf("%d × plain's p99, %s", freezeTimes, units.Duration(u.p99))
 	for i := range p.Workload.Policies {
-		np := &p.Workload.Policies[i]
-		for _, d := range [2]time.Duration{np.Policy.Timeouts[policy.PartAttempt].After, np.Policy.Hedge.Delay} {
-			if 2*d > u.freeze {
-				u.freeze, u.freezeOf = 2*d, fmt.Sprintf("twice the %s after which policy %s acts", units.FormatDuration(d), np.Name)
-			}
+		if d, what := p.acts(i); 2*d > u.freeze {
+			u.freeze, u.freezeOf = 2*d, fmt.Sprintf("twice the %s of %s of policy %s", units.FormatDuration(d), what, p.Workload.Policies[i].Name)
 		}
 	}
 	sp := p.Workload.Service
-	if fill := span(p.Workload.Rate, uint64(sp.Servers()*(sp.Slots+max(sp.Queue, 0)))); sp.Queue >= 0 && fill+fill/2 > u.freeze {
+	if fill := span(p.Workload.Rate, uint64(sp.Servers()*(sp.Slots+max(sp.Queue, 0)))); sp.Slots > 0 && sp.Queue >= 0 && fill+fill/2 > u.freeze {
 		u.freeze, u.freezeOf = round(fill+fill/2), "half as much again as fills the queues"
 	}
 	if most := span(p.Workload.Rate, sim.MaxOpen/pulseRoom); u.freeze > most {
@@ -220,6 +235,7 @@ type outcome struct {
 	recovery      time.Duration // from the release; only when it came back
 	back          bool
 	attempts      float64 // sent a call at the look; 0: no call began
+	failed        float64 // share of calls at the look
 }
 
 // policies pulls the trigger for every policy and every seed, on all cores.
@@ -308,7 +324,11 @@ func (u *pulse) run(i, seed int, allowed float64, stop func() bool) (outcome, er
 	np := &q.Workload.Policies[i]
 	burn := max(q.Warmup, np.Policy.BurnIn())
 	frozen := *q.Workload.Service
-	frozen.Stalls = append(slices.Clip(frozen.Stalls), service.Stall{At: u.freeze, For: service.Constant(u.freeze)})
+	if frozen.Capacity.Per > 0 {
+		frozen.Outages = append([]service.Outage{{At: u.freeze, For: u.freeze, Ending: service.Ending{Status: 503}}}, frozen.Outages...)
+	} else {
+		frozen.Stalls = append(slices.Clip(frozen.Stalls), service.Stall{At: u.freeze, For: service.Constant(u.freeze)})
+	}
 	w := &watch{u: u, servers: float64(frozen.Servers()), from: burn, release: burn + 2*u.freeze, allowed: allowed}
 	w.look = w.release + u.after
 	cfg := q.config(&np.Policy, []workloads.Block{{Burn: burn, Data: w.look - burn}}, func() bool { return w.over || stop() })
@@ -383,10 +403,19 @@ func (w *watch) like(s *sums, most, times float64) bool {
 
 // note keeps what the last stretch was like.
 func (w *watch) note(s *sums) {
-	w.out.after, _, _ = s.means()
+	w.out.after, _, w.out.failed = s.means()
 	if s.begun > 0 {
 		w.out.attempts = float64(s.sent) / float64(s.begun)
 	}
+}
+
+// trigger is what is done to the servers: they stand still, or, where windows
+// have a capacity, they are left without any.
+func (u *pulse) trigger() string {
+	if u.plan.Workload.Service.Capacity.Per > 0 {
+		return results.Outage
+	}
+	return results.Freeze
 }
 
 // stage sums up the runs of policy i.
@@ -396,13 +425,13 @@ func (u *pulse) stage(r *results.Run, i int, of []outcome) results.Stage {
 		return noStage(results.StagePulse, np.Name, interruptedReason)
 	}
 	v := &results.PulseResult{
-		FreezeNS: int64(u.freeze), FreezeOf: u.freezeOf, AfterNS: int64(u.after), Of: len(of),
+		Trigger: u.trigger(), FreezeNS: int64(u.freeze), FreezeOf: u.freezeOf, AfterNS: int64(u.after), Of: len(of),
 		Stationary: results.Num(u.work), Reference: "that of plain before",
 	}
 	if own := ownWork(r, np.Name); own > u.work {
 		v.Stationary, v.Reference = results.Num(own), "its own while alone"
 	}
-	var before, after, recovery, attempts []float64
+	var before, after, recovery, attempts, failed []float64
 	full := 0
 	for _, o := range of {
 		before = append(before, o.before)
@@ -410,7 +439,7 @@ func (u *pulse) stage(r *results.Run, i int, of []outcome) results.Stage {
 		case o.full:
 			full++
 		default:
-			after = append(after, o.after)
+			after, failed = append(after, o.after), append(failed, o.failed)
 			if o.attempts > 0 {
 				attempts = append(attempts, o.attempts)
 			}
@@ -423,6 +452,7 @@ func (u *pulse) stage(r *results.Run, i int, of []outcome) results.Stage {
 		}
 	}
 	v.Before, v.After, v.Attempts = middle(before, "no run"), middle(after, "every run ended before the look"), middle(attempts, "no call began at the look")
+	v.Failed = middle(failed, "every run ended before the look")
 	v.Recovery = results.Absentf("in %d of %d runs only things were as before", len(recovery), len(of))
 	if 2*len(recovery) > len(of) {
 		v.Recovery = middle(recovery, "")

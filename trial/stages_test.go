@@ -115,7 +115,7 @@ const published = "{replicas: 20, slots: 1, time: 'mixture(98%:exponential(1ms),
 // come back from a freeze, and plain, a budget and a service that stops what
 // nobody waits for do.
 func TestPulseFindsWhatCollapses(t *testing.T) {
-	w := staged(t, "blocks,sustained,pulse", published, 10145, 100_000, "plain", "free:hedge=4ms", "paid:hedge=4ms,budget=10%")
+	w := staged(t, "blocks,sustained,pulse", published, 10145, 20_000, "plain", "free:hedge=4ms", "paid:hedge=4ms,budget=10%")
 	w.Sustained = 2 * time.Second
 	r := simulated(t, w, 0, nil)
 	readable(t, r)
@@ -153,7 +153,7 @@ func TestPulseWithoutAnythingToPush(t *testing.T) {
 	r := simulated(t, staged(t, "", "{time: 20ms}", 1000, 2000, "plain", "hedge=30ms"), 0, nil)
 	readable(t, r)
 	for _, s := range r.Stages[1:] {
-		if s.Word.Value != results.Recovered || s.Pulse == nil || s.Pulse.Of != 0 || !strings.HasPrefix(s.Pulse.Note, "nothing queues") {
+		if s.Word.Value != results.Recovered || s.Pulse == nil || s.Pulse.Of != 0 || !strings.HasPrefix(s.Pulse.Note, "requests take nothing from each other") {
 			t.Errorf("%+v, %+v", s.Word, s.Pulse)
 		}
 	}
@@ -168,6 +168,25 @@ func TestPulseWithoutAnythingToPush(t *testing.T) {
 	}
 }
 
+// TestPulseFindsRetryStorms: windows of capacity that thrash, an outage in place
+// of a freeze. Load L solves L = N (1 + f + ... + f^R) with f = 1 - 50/L: N = 80
+// comes back with one retry and stays lost with three.
+func TestPulseFindsRetryStorms(t *testing.T) {
+	w := staged(t, "", "{capacity: {requests: 100, per: 100ms}, thrash: {above: 150, factor: 50%}}", 800, 20_000,
+		"plain", "one:retry=1,backoff=1s,backoff.kind=constant,jitter=none", "three:retry=3,backoff=1s,backoff.kind=constant,jitter=none", "paid:retry=3,backoff=1s,backoff.kind=constant,jitter=none,budget=10%")
+	r := simulated(t, w, 0, nil)
+	readable(t, r)
+	for i, want := range []string{results.Recovered, results.Recovered, results.Collapses, results.Recovered} {
+		s := &r.Stages[1+i]
+		if s.Word.Value != want || s.Pulse.Trigger != results.Outage || want == results.Collapses && s.Pulse.NotRecovered != s.Pulse.Of {
+			t.Errorf("%s: %s, want %s; %+v", s.Policy.Value, s.Word.Value, want, *s.Pulse)
+		}
+	}
+	if r.BestCase {
+		t.Error("a limit of capacity is called hedging's best case")
+	}
+}
+
 func TestPulseLengths(t *testing.T) {
 	const service = "{time: 'exponential(10ms)', slots: 10}"
 	for _, c := range []struct {
@@ -177,7 +196,9 @@ func TestPulseLengths(t *testing.T) {
 		of                     string
 	}{
 		{"by itself", "hedge=30ms", service, workloads.PulseSpec{}, 500 * time.Millisecond, 5 * time.Second, "5 × plain's p99, 100.0 ms"},
-		{"until the timeouts act", "attempt-timeout=400ms", service, workloads.PulseSpec{}, 800 * time.Millisecond, 8 * time.Second, "twice the 400ms after which policy attempt-timeout-400ms acts"},
+		{"until the timeouts act", "attempt-timeout=400ms", service, workloads.PulseSpec{}, 800 * time.Millisecond, 8 * time.Second, "twice the 400ms of attempt timeout of policy attempt-timeout-400ms"},
+		{"until retries have waited", "retry=2,backoff=1s,jitter=none", service, workloads.PulseSpec{}, 6 * time.Second, time.Minute, "twice the 3s of waits before retries of policy retry-2"},
+		{"a wait too long to be waited for", "retry=9,backoff=9s,jitter=none", service, workloads.PulseSpec{}, 54 * time.Second, 540 * time.Second, "twice the 27s of waits before retries of policy retry-9"},
 		{"until a bounded queue is full", "hedge=30ms", "{time: 'exponential(10ms)', slots: 10, queue: 990}", workloads.PulseSpec{}, 3 * time.Second, 30 * time.Second, "half as much again as fills the queues"},
 		{"in multiples", "hedge=30ms", service, workloads.PulseSpec{Freeze: workloads.Multiple{Times: 10}, After: workloads.Multiple{Times: 200}}, time.Second, 20 * time.Second, "10 × plain's p99, 100.0 ms"},
 		{"in durations", "hedge=30ms", service, workloads.PulseSpec{Freeze: workloads.Multiple{Span: 2 * time.Second}, After: workloads.Multiple{Span: time.Minute}}, 2 * time.Second, time.Minute, "as given"},

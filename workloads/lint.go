@@ -123,7 +123,10 @@ func (l *linter) rho() float64 {
 }
 
 // queues says whether copies of a call take capacity from other calls.
-func (l *linter) queues() bool { return l.w.Service != nil && l.w.Service.Slots > 0 }
+func (l *linter) queues() bool {
+	s := l.w.Service
+	return s != nil && (s.Slots > 0 || s.Capacity.Per > 0 || s.Thrash.Factor > 0 && s.Thrash.Factor < 1)
+}
 
 // stops says whether an attempt that is no longer wanted ends at the server, or
 // hardly ever begins there because its copy has (CancelTied).
@@ -196,8 +199,12 @@ var workloadRules = []struct {
 	}},
 	{"overload", "rate", func(l *linter) (string, string) {
 		rho := l.rho()
-		if rho <= 1 || l.w.Service.Queue >= 0 {
+		if rho <= 1 || l.w.Service.Slots > 0 && l.w.Service.Queue >= 0 {
 			return "", ""
+		}
+		if l.w.Service.Slots == 0 {
+			return fmt.Sprintf("%s is %s of what a replica serves in its windows, so that the rest is shed whatever the policy does", l.w.Rate, percent(rho)),
+				"lower rate, or give the service more capacity or replicas"
 		}
 		return fmt.Sprintf("%s keeps a replica %s busy with first attempts alone, so that its queue grows without end and every percentile only says how long the run was", l.w.Rate, percent(rho)),
 			"lower rate, or give the service more slots or replicas, or a queue with an end"

@@ -72,6 +72,7 @@ func TestLintRules(t *testing.T) {
 		{"hedges off under load", "hedge-without-budget", "budget", "policy: hedge=p95,deadline=1s\n", "policy: hedge=p95,deadline=1s,hedge.off-above=10\n", "every call is copied"},
 		{"a comparison in closed loop", "closed-comparison", "rate", "policy: [plain, deadline=1s]\n", "rate: 10/s\npolicy: [plain, deadline=1s]\n", "2 policies are compared in a closed loop"},
 		{"more than it can serve", "overload", "rate", "rate: 2000/s\n" + queueing + "policy: deadline=1s\n", "rate: 1000/s\n" + queueing + "policy: deadline=1s\n", "keeps a replica 111.1 % busy"},
+		{"more than the windows serve", "overload", "rate", "rate: 2000/s\nservice: {capacity: {requests: 100, per: 100ms}}\npolicy: deadline=1s\n", "rate: 900/s\nservice: {capacity: {requests: 100, per: 100ms}}\npolicy: deadline=1s\n", "2k/s is 200.0 % of what a replica serves in its windows"},
 	} {
 		bad, good := lint(t, c.bad), lint(t, c.good)
 		i := slices.IndexFunc(bad, func(f Finding) bool { return f.ID == c.id && f.Key == c.key })
