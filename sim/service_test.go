@@ -153,3 +153,53 @@ func TestCancelCost(t *testing.T) {
 		}
 	}
 }
+
+// TestGoldenServices holds the digests of draws and results of small runs in
+// which services misbehave in every way: they are equal on every machine.
+func TestGoldenServices(t *testing.T) {
+	fails := service.Ending{Status: 503}
+	storm := &service.Spec{Capacity: service.Capacity{Requests: 60, Per: 100 * ms}, Thrash: service.Thrash{Above: 90, Factor: 0.5},
+		Outages: []service.Outage{{For: time.Second, Ending: fails}}, Discipline: service.Proportional}
+	late := *storm
+	late.Discipline = service.NewFirst
+	late.Stalls = []service.Stall{{Every: 700 * ms, For: dist(t, "exponential(90ms)"), Apart: true}}
+	queue := func(d service.Discipline) *service.Spec {
+		return &service.Spec{Replicas: 3, Time: dist(t, "exponential(4ms)"), Slots: 1, Queue: -1, Discipline: d,
+			Cancel: service.CancelRunning, CancelCost: ms, Thrash: service.Thrash{Above: 20, Factor: 0.8}}
+	}
+	mixed := &service.Spec{Replicas: 2, Time: dist(t, "exponential(4ms)"), Copies: service.CopiesMixed,
+		Slow: service.Slow{Share: 0.1, Factor: 7, By: service.SlowByWindow, Window: 300 * ms}, Faults: service.Faults{Refuse: 0.02, Reset: 0.03, Hang: 0.01}}
+	same := &service.Spec{Replicas: 2, Time: dist(t, "lognormal(4ms,1)"), Copies: service.CopiesSame, Slow: service.Slow{Share: 0.3, Time: dist(t, "30ms"), By: service.SlowByConnection},
+		Stalls: []service.Stall{{At: 300 * ms, Every: 2 * time.Second, For: dist(t, "uniform(20ms,200ms)")}, {At: time.Second, For: dist(t, "150ms"), Replicas: []int{1}}}}
+	script := &service.Spec{Script: []service.Ending{fails, {Fault: service.FaultReset}, {Fault: service.FaultRefuse}, {Status: 200}}, Time: dist(t, "2ms")}
+	for _, c := range []struct {
+		name, spec string
+		svc        *service.Spec
+		want       [2]uint64
+	}{
+		{"storm", "retry=3,backoff=100ms..2s", storm, [2]uint64{0x649777de12279e9f, 0x85d0a2a26276499c}},
+		{"storm, new first, with stalls", "retry=3,backoff=100ms..2s", &late, [2]uint64{0x649777de12279e9f, 0xbad9cbed59d2fbba}},
+		{"last in first out", "hedge=10ms,deadline=300ms", queue(service.LIFO), [2]uint64{0x1bef1d5a25ecc1d4, 0xf9138801d7f1822f}},
+		{"any order", "hedge=10ms,deadline=300ms", queue(service.Proportional), [2]uint64{0x1bef1d5a25ecc1d4, 0xed8d15da9f8beab3}},
+		{"new first", "hedge=10ms,deadline=300ms", queue(service.NewFirst), [2]uint64{0x1bef1d5a25ecc1d4, 0x3da0da49e0484838}},
+		{"size and slowness", "retry=1,backoff=1ms,hedge=9ms,attempt-timeout=200ms", mixed, [2]uint64{0x6baf3f70b0288851, 0x73cd83b71ef6b218}},
+		{"copies alike", "hedge=9ms,cancel=drain", same, [2]uint64{0xac84fd9bb252da2c, 0xe16ab694f858b025}},
+		{"script", "retry=4,backoff=2ms", script, [2]uint64{0x33388b1445653cbc, 0x2e78a3bbf224b82c}},
+	} {
+		cfg := config(t, c.spec, c.svc, 0)
+		cfg.Arrivals = workloads.NewArrivals(workloads.Poisson, rate(500), 1)
+		cfg.Net = ms / 4
+		cfg.Blocks = []workloads.Block{{Burn: time.Second, Data: 3 * time.Second}, {Burn: 500 * ms, Data: 2 * time.Second}}
+		cfg.Horizon = 5 * time.Second
+		r := run(t, cfg)
+		if got := [2]uint64{r.DrawsDigest, r.ResultDigest}; got != c.want {
+			t.Errorf("digests of draws and results: %q: {%#x, %#x}", c.name, got[0], got[1])
+		}
+		if again := run(t, cfg); again.ResultDigest != r.ResultDigest || again.Events != r.Events {
+			t.Errorf("%s: two runs differ", c.name)
+		}
+		if n := attemptsInUse(t, cfg); n != 0 {
+			t.Errorf("%s: %d attempts are still known", c.name, n)
+		}
+	}
+}

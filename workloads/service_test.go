@@ -1,0 +1,129 @@
+package workloads
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"latencylab/clock"
+	"latencylab/draw"
+	"latencylab/service"
+)
+
+// FuzzService: a service file is read or refused in one line; what was read is
+// written, reads back equal, and serves.
+func FuzzService(f *testing.F) {
+	for _, s := range []string{
+		"replicas: 3\ntime: uniform(1ms,9ms)\nslow: {share: 10%, factor: 7, by: window, window: 5ms}\ncopies: mixed\nslots: 2\nqueue: 4\ndiscipline: proportional\nshed: 429\ncancel: running\ncancel-cost: 2ms\ndeadline: running\n",
+		"capacity: {requests: 5, per: 10ms}\nthrash: {above: 7, factor: 50%}\ndiscipline: new-first\ndeadline: queued\nretry-after: 1s\ncancel: queued\n",
+		"time: exponential(2ms)\nfault: {refuse: 1%, reset: 2%, hang: 3%}\nstatus: {503: 1%}\noutage: [{at: 5ms, for: 5ms, every: 20ms, kind: hang, replicas: [0]}, {for: 1ms}]\nreplicas: 2\n",
+		"time: 1ms\nscript: [503, reset, refuse, hang, 200]\nstall: [{every: 9ms, for: exponential(2ms), together: false}, {at: 1ms, for: 3ms}]\ncopies: same\n",
+		"time: normal(1ms,1ms)\nslow: {share: 50%, time: pareto(1ms,1.5), by: connection}\nslots: 1\ndiscipline: lifo\nthrash: {above: 0, factor: 10%}\neach: {replica: 0, factor: 3}\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		sp, err := (&file{what: "service", name: "s.yaml", read: readNothing}).decodeService([]byte(text))
+		if err != nil {
+			if s := err.Error(); !strings.HasPrefix(s, "read service: s.yaml") || strings.ContainsAny(s, "\n\r") {
+				t.Fatalf("error %q", s)
+			}
+			return
+		}
+		sp.Replicas = sp.Servers()
+		data, err := MarshalService(sp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseService("again.yaml", data)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, data)
+		}
+		if diff := cmp.Diff(sp, again); diff != "" {
+			t.Fatalf("(-first +again)\n%s\nin\n%s", diff, data)
+		}
+		serve(t, sp)
+	})
+}
+
+// serve drives one replica with requests and callers that leave, and wants an
+// end of each, at its due instant and in order of time.
+func serve(t *testing.T, sp *service.Spec) {
+	s := service.New(sp, sp.Servers()-1, 1)
+	s.Mark(3e6)
+	due, jobs := map[uint32]clock.Time{}, map[uint32]service.Job{}
+	now, ended := clock.Time(0), 0
+	step := func(st service.Step) {
+		if st.Job == 0 {
+			return
+		}
+		if st.Due < now || jobs[st.Tag] != st.Job {
+			t.Fatalf("%+v at %d", st, now)
+		}
+		due[st.Tag] = st.Due
+	}
+	end := func(until clock.Time) {
+		for {
+			first, at := uint32(0), clock.Never
+			for tag, d := range due { // order does not show: the least of a total order
+				if d < at || d == at && (first == 0 || tag < first) {
+					first, at = tag, d
+				}
+			}
+			if first == 0 || at > until || at == clock.Never {
+				return
+			}
+			now = max(now, at)
+			a, st := s.End(jobs[first], at)
+			if a.Tag != first || a.Fault == service.FaultNone && (a.Status < 200 || a.Status > 599) {
+				t.Fatalf("%+v of %d at %d", a, first, now)
+			}
+			delete(due, first)
+			delete(jobs, first)
+			ended++
+			step(st)
+		}
+	}
+	const n = 60
+	for i := range uint32(n) {
+		tag, at := i+1, now.Add(time.Duration(draw.Bits(1, draw.Arrival, uint64(i), 0, 0)%2e6))
+		end(at)
+		now = at
+		r := service.Request{Tag: tag, Call: uint64(i / 2), Attempt: 1 + i%2, Conn: uint64(i % 5), Deadline: now.Add(time.Duration(i%4) * 3 * time.Millisecond)}
+		if i%4 == 0 {
+			r.Deadline = clock.Never
+		}
+		j, st := s.Begin(r, now)
+		jobs[tag] = j
+		step(st)
+		if gone := tag - tag%7; tag%7 == 6 && jobs[gone] != 0 {
+			dropped, st := s.Cancel(jobs[gone], now)
+			if dropped && st.Job != jobs[gone] {
+				delete(due, gone)
+				delete(jobs, gone)
+				ended++
+			}
+			step(st)
+		}
+		if s.Backlog(now) < 0 || s.Busy() < 0 || s.Waiting() < 0 {
+			t.Fatalf("backlog %v, busy %d, waiting %d", s.Backlog(now), s.Busy(), s.Waiting())
+		}
+	}
+	end(math.MaxInt64 - 1)
+	// What is left hangs, or its work ends beyond the clock, or waits behind such.
+	for tag, j := range jobs { // order does not show: each is looked at by itself
+		d, started := due[tag]
+		if started && d != clock.Never {
+			t.Fatalf("request %d was due at %d and has not ended", tag, d)
+		}
+		if !started && s.Queued(j) && s.Busy() == 0 {
+			t.Fatalf("request %d waits at an idle server", tag)
+		}
+	}
+	if ended+len(jobs) != n {
+		t.Fatalf("%d ended and %d are open, of %d", ended, len(jobs), n)
+	}
+}
