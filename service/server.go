@@ -246,6 +246,9 @@ func (s *Server) Waiting() int { return s.queue.n }
 // Queued reports whether j waits for a slot.
 func (s *Server) Queued(j Job) bool { return s.known(j).state == waiting }
 
+// Running reports whether j is worked on: it holds a slot, or needs none.
+func (s *Server) Running(j Job) bool { return s.known(j).state == running }
+
 // Shed reports whether j is known to have found the queue full or its window
 // overloaded, which shows at the window's end.
 func (s *Server) Shed(j Job) bool { return s.known(j).full }

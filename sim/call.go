@@ -217,7 +217,7 @@ func (w *world) begun(st service.Step) {
 	if st.Due != clock.Never {
 		a.order = w.events.push(st.Due, answers, end, st.Tag)
 	}
-	if a.wanted && w.tied {
+	if a.wanted && w.tied && w.servers[a.replica].Running(st.Job) { // not for one that is turned away
 		w.tie(a)
 	}
 }
@@ -240,7 +240,7 @@ func (w *world) served(a *attempt) bool {
 			continue
 		}
 		o := &w.attempts[n]
-		if s := w.servers[o.replica]; o.job != 0 && !s.Queued(o.job) && !s.Shed(o.job) {
+		if o.job != 0 && w.servers[o.replica].Running(o.job) {
 			return true
 		}
 	}
@@ -282,6 +282,9 @@ func (w *world) ended(n uint32) {
 	a := &w.attempts[n]
 	ans, st := w.servers[a.replica].End(a.job, w.now)
 	w.replied(ans.Fault, a.gone)
+	if ans.Shed {
+		w.books.Shed++
+	}
 	a.order, a.job = 0, 0
 	w.begun(st)
 	a.status, a.hint, a.fault = ans.Status, ans.RetryAfter, ans.Fault

@@ -54,8 +54,14 @@ func TestGoldenLanes(t *testing.T) {
 // block, and their intervals to their books.
 func TestLanesAddUp(t *testing.T) {
 	cfg := lanes(t, Split{Kind: Slices, Slice: 70 * time.Millisecond, Skip: 0.2}, "plain", "hedge=4ms", "hedge=2ms")
-	var ended, sent [3]uint64
-	cfg.OnInterval = func(i Interval) { ended[i.Lane] += i.Ended; sent[i.Lane] += i.Sent }
+	var ended, burned, sent [3]uint64
+	cfg.OnInterval = func(i Interval) {
+		ended[i.Lane] += i.Ended
+		sent[i.Lane] += i.Sent
+		if i.Burn {
+			burned[i.Lane] += i.Ended
+		}
+	}
 	r := run(t, cfg)
 	if len(r.Lanes) != 3 {
 		t.Fatalf("%d lanes, want 3", len(r.Lanes))
@@ -78,6 +84,9 @@ func TestLanesAddUp(t *testing.T) {
 		}
 		if want := l.Data.Calls.Scheduled + l.Burn.Calls.Scheduled; ended[i] != want {
 			t.Errorf("lane %d: %d calls in its intervals, want %d", i, ended[i], want)
+		}
+		if want := l.Burn.Calls.Scheduled; burned[i] != want {
+			t.Errorf("lane %d: %d calls in its intervals of burn-in, want %d", i, burned[i], want)
 		}
 		if want := l.Data.Attempts.Sent + l.Burn.Attempts.Sent; sent[i] != want {
 			t.Errorf("lane %d: %d attempts in its intervals, want %d", i, sent[i], want)

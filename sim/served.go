@@ -17,7 +17,7 @@ type Served struct {
 	Arrived uint64 // requests given to a server
 	First   uint64 // those with attempt number 1
 	Later   uint64 // those with a larger one
-	Shed    uint64 // those that found no room; they are answered too
+	Shed    uint64 // answers to those that found the queue full or a window overloaded
 	// Answered are those whose answer was sent to a caller who had not left as far
 	// as the server knew, and Broken those whose connection it refused or reset.
 	Answered, Broken uint64
@@ -54,9 +54,6 @@ func (w *world) arrived(s *service.Server, a *attempt) {
 	v.Arrived++
 	if a.number == 1 {
 		v.First++
-	}
-	if s.Shed(a.job) {
-		v.Shed++
 	}
 	v.BusyPeak = max(v.BusyPeak, s.Busy())
 	v.QueuePeak = max(v.QueuePeak, s.Waiting())

@@ -203,3 +203,16 @@ func TestGoldenServices(t *testing.T) {
 		}
 	}
 }
+
+// TestTiedCopiesOutliveARefusal: a copy that is turned away has not started, so
+// the one that waits elsewhere stays.
+func TestTiedCopiesOutliveARefusal(t *testing.T) {
+	down := service.Outage{For: time.Hour, Ending: service.Ending{Status: 503}, Replicas: []int{1}}
+	svc := &service.Spec{Replicas: 2, Time: dist(t, "3ms"), Slots: 1, Queue: -1, Outages: []service.Outage{down}}
+	cfg := steady(t, "hedge=1ms,deadline=50ms,cancel=tied", 1000, svc) // most wait when their hedge is due
+	cfg.Blocks[0].Burn = 0                                             // the outage begins with the data
+	r := run(t, cfg)
+	if s := r.Served; r.Ledger.Attempts.Hedges < 50 || s.Withdrawn != 0 || s.Answered < 500 {
+		t.Errorf("%d hedges, %+v, want some, and no copy withdrawn", r.Ledger.Attempts.Hedges, s)
+	}
+}

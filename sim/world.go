@@ -409,7 +409,7 @@ func (w *world) cut(t clock.Time) {
 	}
 	for n := range w.hopBooks {
 		i := &w.cur[n^1] // the burn-in of a lane comes first
-		burn := n^1&1 == burnBook
+		burn := (n^1)&1 == burnBook
 		if i.Ended > 0 || i.Sent > 0 || t > w.cutFrom && burn == (w.cutFrom < w.dataStart) {
 			i.Burn, i.End = burn, t
 			w.cfg.OnInterval(*i)
