@@ -60,7 +60,8 @@ func coupled(sp *service.Spec) bool {
 // bestCase says whether a hedge meets no limit of capacity and a second attempt
 // draws anew.
 func bestCase(sp *service.Spec) bool {
-	return !coupled(sp) && sp.Copies == service.CopiesIndependent && (sp.Slow.Share == 0 || sp.Slow.By == service.SlowByRequest)
+	return !coupled(sp) && sp.Copies == service.CopiesIndependent && (sp.Slow.Share == 0 || sp.Slow.By == service.SlowByRequest) &&
+		len(sp.Stalls) == 0 && len(sp.Outages) == 0
 }
 
 // load is rho at one attempt a call of the replica that has most to do. Every

@@ -270,3 +270,25 @@ func TestSpin(t *testing.T) {
 		}
 	}
 }
+
+// TestBestCase: the services in which nothing that a hedge costs can hurt, and a
+// second attempt does not share the luck of the first.
+func TestBestCase(t *testing.T) {
+	for _, row := range []struct {
+		why, service string
+		best         bool
+	}{
+		{"times that each attempt draws", "time: exponential(5ms)\nslow: {share: 2%, time: 1s}\n", true},
+		{"a queue", "time: 5ms\nslots: 1\n", false},
+		{"windows of capacity", "capacity: {requests: 10, per: 1s}\n", false},
+		{"copies of one size", "time: exponential(5ms)\ncopies: mixed\n", false},
+		{"slow replicas", "slow: {share: 2%, time: 1s, by: replica}\n", false},
+		{"slow moments", "slow: {share: 2%, time: 1s, by: window, window: 1s}\n", false},
+		{"all replicas stop at once", "stall: {every: 1s, for: 10ms}\n", false},
+		{"an outage", "outage: {for: 10ms}\n", false},
+	} {
+		if got := bestCase(parseService(t, row.service)); got != row.best {
+			t.Errorf("%s: best case %v, want %v", row.why, got, row.best)
+		}
+	}
+}
