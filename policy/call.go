@@ -206,6 +206,7 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 	}
 	switch {
 	case r.Disposition == DispOK:
+		k.accept(now)
 		k.close(slot, endOK, now)
 		return k.finish(OK, RuleNone, now)
 	case r.Disposition == DispUnsent && hedge:
@@ -222,6 +223,8 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 	how := endOf(r.Status)
 	if how == endThrottled {
 		k.cause = causeThrottled
+	} else if r.Status != 0 {
+		k.accept(now)
 	}
 	k.close(slot, how, now)
 	switch {
@@ -249,9 +252,10 @@ func endOf(status uint16) ending {
 	return endFailed
 }
 
-// accept tells the throttle once that the service took the call on.
+// accept tells the throttle once that the service took the call on: it gave an
+// answer other than 429 and 503.
 func (k *Call) accept(now clock.Time) {
-	if !k.flags.has(accepted) {
+	if k.c.throttle.k != 0 && !k.flags.has(accepted) {
 		k.flags |= accepted
 		k.c.throttle.accepted(now)
 	}
@@ -369,9 +373,6 @@ func (k *Call) close(slot uint8, how ending, now clock.Time) {
 	}
 	if c.limit.now != 0 {
 		c.limit.end(limitEnds[how], now.Sub(k.sent[s]))
-	}
-	if how <= endAnswered && c.throttle.k != 0 {
-		k.accept(now)
 	}
 	if c.peers.list != nil {
 		c.peers.ended(k.replica[s], how, now.Sub(k.sent[s]), now)
