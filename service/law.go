@@ -16,6 +16,7 @@ type law struct {
 	copies Copies
 	faults Faults
 	script []Ending
+	sure   bool // every attempt that is not turned away is answered 200
 }
 
 // law resolves the spec for a replica; seed decides whether it is a slow one.
@@ -33,6 +34,7 @@ func (sp *Spec) law(seed uint64, replica int) law {
 			l.factor = e.Factor
 		}
 	}
+	l.sure = len(l.status) == 0 && len(l.script) == 0 && l.faults == (Faults{})
 	if sp.Slow.By == SlowByReplica {
 		l.slow.Share = 0
 		if draw.Uniform(seed, draw.Replica, uint64(replica), 0, 0) < sp.Slow.Share {
@@ -56,6 +58,9 @@ func (l *law) keys(attempt uint32) (size, other uint32) {
 
 // slowRequest says whether an attempt is slow where that is drawn for each.
 func (l *law) slowRequest(seed, call uint64, attempt uint32) bool {
+	if l.slow.Share == 0 {
+		return false
+	}
 	_, attempt = l.keys(attempt)
 	return l.slow.Share >= 1 || l.slow.Share > 0 && draw.Uniform(seed, draw.Slow, call, attempt, 0) < l.slow.Share
 }
@@ -71,7 +76,13 @@ func (l *law) draw(seed, call uint64, attempt uint32, slow bool) (drawn time.Dur
 			drawn = scale(drawn, l.slow.Factor)
 		}
 	}
-	return scale(drawn, l.factor), l.ending(seed, call, attempt, other)
+	if l.factor != 1 {
+		drawn = scale(drawn, l.factor)
+	}
+	if l.sure {
+		return drawn, Ending{Status: 200}
+	}
+	return drawn, l.ending(seed, call, attempt, other)
 }
 
 // ending returns how an attempt ends that nothing else comes in the way of; key

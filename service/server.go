@@ -128,12 +128,14 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	b := &s.jobs[j]
 	b.tag, b.attempt, b.deadline = r.Tag, r.Attempt, r.Deadline
 	b.fault, b.full, b.cut = FaultNone, false, false
-	if e, out := s.outage(now); out {
-		b.drawn, _ = s.draw(&r, now)
-		if s.window.Per > 0 {
-			now = s.window.endOf(s.base, now)
+	if len(s.outages) > 0 {
+		if e, out := s.outage(now); out {
+			b.drawn, _ = s.draw(&r, now)
+			if s.window.Per > 0 {
+				now = s.window.endOf(s.base, now)
+			}
+			return j, s.decline(j, e, now)
 		}
-		return j, s.decline(j, e, now)
 	}
 	if s.aware != DeadlineIgnore && r.Deadline <= now {
 		b.drawn, _ = s.draw(&r, now)
