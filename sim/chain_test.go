@@ -257,6 +257,8 @@ func chains(t testing.TB) []struct {
 		hopOf(t, "deadline=30ms,reserve=2ms,min-start=5ms", true, Hop{Cancels: true}), hop("deadline=1s,retry=1,min-start=3ms", Hop{Cancels: true}))
 	add("fan-out of hedged leaves, silent", "deadline=200ms", svc(service.CancelQueued), func(c *Config) { c.Net = 300 * time.Microsecond },
 		hop("hedge=10ms,budget=10%", Hop{Fan: 4, Need: 3, Cancels: true, Silent: true}))
+	add("silent, and calls that go on", "deadline=30ms", svc(service.CancelNone), func(c *Config) { c.Net = ms },
+		hop("attempt-timeout=12ms,retry=1", Hop{Silent: true}))
 	add("cancels that drain", "hedge=2ms,cancel=drain", svc(service.CancelRunning), nil, hop("deadline=30ms,hedge=p90,cancel=drain", Hop{Cancels: true, Fan: 2, Need: 1}))
 	add("two policies share a hop", "plain", svc(service.CancelNone), func(c *Config) {
 		c.Lanes = []policy.Policy{parse(t, "plain"), parse(t, "hedge=10ms")}
@@ -274,6 +276,7 @@ func TestGoldenChains(t *testing.T) {
 		"retries everywhere, nothing stops": {0xc7500856207af16d, 4572, 4376},
 		"deadlines and cancels over a net":  {0xebe990e826369986, 5448, 4533},
 		"fan-out of hedged leaves, silent":  {0x5f1e9886ad68fe13, 9809, 6311},
+		"silent, and calls that go on":      {0x16897406ed3a2b59, 2638, 2102},
 		"cancels that drain":                {0x627f0cc45d6cee21, 8858, 3720},
 		"two policies share a hop":          {0x3b61200a06759709, 2531, 2387},
 		"users that think":                  {0x91cdb341a5f7ced6, 2423, 2285},
