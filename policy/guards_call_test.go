@@ -146,7 +146,7 @@ func TestEndsTellTheGuards(t *testing.T) {
 	}{
 		{"a wanted answer", answer(200, DispOK), told{10, 1, 0}},
 		{"a 404", answer(404, DispFatal), told{10, 1, 0}},
-		{"a 500", answer(500, DispFatal), told{10, 0, 1}},
+		{"a 500", answer(500, DispFatal), told{10, 1, 1}},
 		{"a broken connection", answer(0, DispRetryable), told{10, 0, 1}},
 		{"a 503", answer(503, DispRetryable), told{9, 0, 1}},
 		{"a 429", answer(429, DispRetryable), told{9, 0, 1}},
