@@ -73,6 +73,9 @@ type Interval struct {
 	Ended      uint64           // calls that ended, ok or not
 	Failed     uint64           // of them, failed or given up
 	Sent       uint64           // attempts sent
+	// Open is the number of calls, of either kind, that were open at the end; each
+	// loop's at its own end, which lie within a quarter of an interval.
+	Open int
 }
 
 // Block is the result of driving one lane for one block. Instants are on the
@@ -346,11 +349,13 @@ func (e *Engine) passOn(r *run, all *[2]*histo.Histogram) {
 		iv.OK = all[i]
 		iv.OK.Reset()
 	}
+	open := 0
 	for _, l := range e.loops[:r.loops] {
 		s := &l.spare
 		if !s.full.Load() {
 			continue
 		}
+		open += s.open
 		for i, iv := range by {
 			t := &s.by[i]
 			iv.OK.Merge(t.ok)
@@ -369,7 +374,7 @@ func (e *Engine) passOn(r *run, all *[2]*histo.Histogram) {
 	inBurn := data.Start < r.dataStart
 	for _, iv := range [2]*Interval{&burn, &data} {
 		if iv.Burn == inBurn || iv.Ended > 0 || iv.Sent > 0 {
-			iv.Start, iv.End = iv.Start.Add(-r.offset), iv.End.Add(-r.offset)
+			iv.Start, iv.End, iv.Open = iv.Start.Add(-r.offset), iv.End.Add(-r.offset), open
 			e.cfg.OnInterval(*iv)
 		}
 	}

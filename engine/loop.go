@@ -61,6 +61,7 @@ type lane struct {
 type part struct {
 	by         [2]tally
 	start, end clock.Time
+	open       int         // calls of both books that are open at the end
 	full       atomic.Bool // only of the spare one: the reporter's turn
 }
 
@@ -437,7 +438,7 @@ func (l *loop) handOver() {
 		return
 	}
 	c.by, s.by = s.by, c.by // the reporter has emptied s.by
-	s.start, s.end = c.start, c.end
+	s.start, s.end, s.open = c.start, c.end, l.live
 	c.start = c.end
 	s.full.Store(true)
 }

@@ -62,7 +62,7 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Driver, r.Host = results.Sockets, host(m.eng.Method())
+	r.Driver, r.Host = results.Sockets, host(m.method)
 	r.StartedAt, r.DurationNS = m.began.UTC(), int64(m.ended.Sub(m.began))
 	r.Interrupted, r.Void = m.interrupted, m.early
 	r.Requested.Endpoints = m.site.Names
@@ -99,6 +99,9 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 	r.DrawsDigest = r.Policies[0].DrawsDigest
 	if r.Void == "" && !r.Interrupted {
 		r.Void = m.void(r)
+	}
+	if len(p.Stages) > 1 {
+		r.Stages = m.stages
 	}
 	m.digest(r)
 	if err := m.predict(ctx, r); err != nil {
@@ -146,10 +149,10 @@ func (m *measurement) achieved(r *results.Run) {
 		a.RatePerS = results.Num(float64(begun) / data.Seconds())
 	}
 	a.CPUPerCall, a.PeakMemory = results.Absent("not known on this system"), results.Absent("not known on this system")
-	u, ok := readUsage()
-	if !ok {
+	if !m.metered {
 		return
 	}
+	u := m.spent
 	a.PeakMemory = results.Num(u.rss)
 	a.CPUPerCall = results.Absent("nothing was sent")
 	if sent > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"latencylab/policy"
@@ -319,6 +320,9 @@ func (p *Plan) Summary() string {
 	}
 	if len(w.Policies) > 1 {
 		s += fmt.Sprintf(" for each of %d policies in %d blocks", len(w.Policies), len(p.Blocks))
+	}
+	if len(p.Stages) > 1 {
+		s += ", stages " + strings.ReplaceAll(stageList(p.Stages), ",", ", ")
 	}
 	warm := "none"
 	if p.Warmup > 0 {

@@ -49,6 +49,8 @@ type Observer struct {
 	Block func(n, of int, name string, b workloads.Block)
 	// Interval is called once a second, or more often, with what ended in between.
 	Interval func(name string, iv engine.Interval)
+	// Stage is called before a stretch of another stage begins.
+	Stage func(stage, name string, b workloads.Block)
 }
 
 const (
@@ -130,9 +132,13 @@ type measurement struct {
 	ended time.Time
 	log   *intervalLog
 
-	ledgerURL   string    // of the target; "" while none is known
-	targetSeed  *uint64   // nil while the target's draws are not known
-	used        usage     // before the first block
+	ledgerURL   string  // of the target; "" while none is known
+	targetSeed  *uint64 // nil while the target's draws are not known
+	used        usage   // before the first block
+	spent       usage   // after the last block
+	metered     bool    // both are known
+	method      string  // how the engine waits
+	stages      []results.Stage
 	prior       string    // policy of the block before
 	blockBegan  time.Time // of the block under way
 	interrupted bool
@@ -197,10 +203,19 @@ func runKey(runID string, i int) string { return fmt.Sprintf("%s-%02d", runID, i
 func Real(ctx context.Context, p *Plan, s *Setup) (*results.Run, error) {
 	m := newMeasurement(p, s)
 	defer m.close()
-	if err := m.open(ctx); err != nil {
+	if err := m.reach(ctx); err != nil {
+		return nil, err
+	}
+	if err := m.pilot(ctx); err != nil {
+		return nil, err
+	}
+	if err := m.open(); err != nil {
 		return nil, err
 	}
 	if err := m.measure(ctx); err != nil {
+		return nil, err
+	}
+	if err := m.sustain(ctx); err != nil {
 		return nil, err
 	}
 	return m.run(context.WithoutCancel(ctx))
@@ -221,7 +236,7 @@ func newMeasurement(p *Plan, s *Setup) *measurement {
 // measure drives all blocks.
 func (m *measurement) measure(ctx context.Context) error {
 	p, s := m.plan, m.setup
-	stop := m.watch(ctx)
+	stop := m.watch(ctx, m.eng)
 	defer stop()
 	m.used, _ = readUsage()
 	m.began = time.Now()
@@ -244,33 +259,41 @@ func (m *measurement) measure(ctx context.Context) error {
 		}
 	}
 	m.ended = time.Now()
+	m.spent, m.metered = readUsage()
 	return nil
 }
 
-// open starts the target, if it is embedded, resolves names and opens the
-// engine.
-func (m *measurement) open(ctx context.Context) error {
+// reach starts the target, if it is embedded, and resolves names.
+func (m *measurement) reach(ctx context.Context) error {
+	if m.setup.Site == nil {
+		return m.embed()
+	}
+	m.site = *m.setup.Site
+	return m.site.Resolve(ctx)
+}
+
+// config is what all engines of the measurement have in common.
+func (m *measurement) config(interval time.Duration, on func(engine.Interval)) engine.Config {
 	p, w := m.plan, &m.plan.Workload
-	if m.setup.Site != nil {
-		m.site = *m.setup.Site
-		if err := m.site.Resolve(ctx); err != nil {
-			return err
-		}
-	} else if err := m.embed(); err != nil {
-		return err
-	}
-	templates, err := m.setup.templates(p, m.runID)
-	if err != nil {
-		return err
-	}
 	cfg := engine.Config{
 		Endpoints: m.site.Replicas, Threads: w.Threads, Connections: w.Connections, Closed: p.Closed,
 		Seed: w.Seed, Drain: w.Drain, Within: w.Within, Idempotent: w.Request.Idempotent(),
-		Spin: m.setup.spin(p), Interval: p.interval(), OnInterval: m.interval,
+		Spin: m.setup.spin(p), Interval: interval, OnInterval: on,
 	}
 	if !p.Closed {
 		cfg.Arrivals = workloads.NewArrivals(w.Arrivals, w.Rate, w.Seed)
 	}
+	return cfg
+}
+
+// open opens the engine of the blocks.
+func (m *measurement) open() error {
+	p, w := m.plan, &m.plan.Workload
+	templates, err := m.setup.templates(p, m.runID)
+	if err != nil {
+		return err
+	}
+	cfg := m.config(p.interval(), m.interval)
 	for i := range w.Policies {
 		np := &w.Policies[i]
 		cfg.Lanes = append(cfg.Lanes, engine.Lane{Name: np.Name, Policy: &np.Policy, Clients: w.Clients, Template: templates[i]})
@@ -279,6 +302,7 @@ func (m *measurement) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.method = m.eng.Method()
 	for i := range m.lanes {
 		m.lanes[i].loops = m.eng.Loops(i)
 	}
@@ -328,9 +352,9 @@ func (m *measurement) close() {
 	}
 }
 
-// watch stops the engine on an interrupt, or when ctx or the embedded target
+// watch stops eng on an interrupt, or when ctx or the embedded target
 // ends; the function it returns ends the watching.
-func (m *measurement) watch(ctx context.Context) (stop func()) {
+func (m *measurement) watch(ctx context.Context, eng *engine.Engine) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	var gone <-chan struct{}
 	if m.child != nil {
@@ -340,11 +364,11 @@ func (m *measurement) watch(ctx context.Context) (stop func()) {
 		defer close(ended)
 		select {
 		case <-m.setup.Interrupt:
-			m.eng.Stop()
+			eng.Stop()
 		case <-ctx.Done():
-			m.eng.Stop()
+			eng.Stop()
 		case <-gone:
-			m.eng.Stop()
+			eng.Stop()
 		case <-done:
 		}
 	}()
@@ -366,11 +390,9 @@ func (m *measurement) stopped(ctx context.Context) bool {
 func (m *measurement) drive(ctx context.Context, b Planned) error {
 	l, name := &m.lanes[b.Policy], m.plan.Workload.Policies[b.Policy].Name
 	m.blockBegan = time.Now()
-	if m.child != nil && m.plan.Workload.Service.Scheduled() {
-		// The n-th block of every policy meets the same schedule.
-		if err := target.PostMark(ctx, m.ledgerURL, b.Block.Burn, uint32(len(l.blocks)+1)); err != nil && !m.childEnded() {
-			return fmt.Errorf("policy %s: %w", name, err)
-		}
+	// The n-th block of every policy meets the same schedule.
+	if err := m.mark(ctx, b.Block, uint32(len(l.blocks)+1)); err != nil {
+		return fmt.Errorf("policy %s: %w", name, err)
 	}
 	got, err := m.eng.Run(b.Policy, b.Block)
 	if err != nil {

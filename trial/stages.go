@@ -121,7 +121,7 @@ func (p *Plan) plainAt() (i int, ok bool) {
 // blocks as each half of a comparison has.
 func (p *Plan) pilotBlocks() (list []workloads.Block, n int) {
 	half := p.pilotTime() / 2
-	n = rounds(half / 2)
+	n = max(rounds(half/2), results.MinPairs)
 	list = append(list, workloads.Block{Burn: p.Warmup, Data: half})
 	for range 2 * n {
 		list = append(list, workloads.Block{Burn: min(DefaultLead, half/time.Duration(10*n)), Data: half / time.Duration(2*n)})
@@ -214,6 +214,11 @@ func (s *series) put(work, open float64, begun, sent uint64) {
 	s.begun, s.sent = append(s.begun, begun), append(s.sent, sent)
 }
 
+// blocksStage stands for the blocks among the stages.
+func blocksStage() results.Stage {
+	return results.Stage{Name: results.StageBlocks, Policy: results.Text{Reason: "of all policies"}, Word: results.Text{Reason: "see policies and comparisons"}}
+}
+
 // noStage is a stage without a word.
 func noStage(name, policy, reason string) results.Stage {
 	return results.Stage{Name: name, Policy: results.Text{Value: policy}, Word: results.Text{Reason: reason}}
@@ -244,7 +249,7 @@ func (p *Plan) simAfter(r *results.Run, before []results.Stage, stop func() bool
 	if len(p.Stages) == 1 {
 		return nil
 	}
-	r.Stages = append(before, results.Stage{Name: results.StageBlocks, Policy: results.Text{Reason: "of all policies"}, Word: results.Text{Reason: "see policies and comparisons"}})
+	r.Stages = append(before, blocksStage())
 	if p.has(workloads.Sustained) {
 		list, err := p.simStages(results.StageSustained, stop, func(i int) (results.Stage, error) { return p.simSustained(i, stop) })
 		if err != nil {

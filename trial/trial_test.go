@@ -203,7 +203,10 @@ func TestTargetDies(t *testing.T) {
 	if err := s.Check(p); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.open(t.Context()); err != nil {
+	if err := m.reach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.open(); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.measure(t.Context()); err != nil {

@@ -47,7 +47,7 @@ func isTerminal(w io.Writer) bool {
 }
 
 func (p *progress) observer() trial.Observer {
-	o := trial.Observer{Block: p.block}
+	o := trial.Observer{Block: p.block, Stage: p.stage}
 	if p.live {
 		o.Interval = p.interval
 	}
@@ -90,6 +90,17 @@ func (p *progress) say(s string) {
 }
 
 func (p *progress) block(n, of int, name string, b workloads.Block) {
+	p.say(fmt.Sprintf("block %d of %d: %s, %s", n, of, name, lengthOf(b)))
+}
+
+// stage tells of the long stretches of other stages; short blocks of plain
+// against itself follow a pilot's.
+func (p *progress) stage(stage, name string, b workloads.Block) {
+	p.say(fmt.Sprintf("%s: %s, %s", stage, name, lengthOf(b)))
+}
+
+// lengthOf says how long a block lasts.
+func lengthOf(b workloads.Block) string {
 	how := units.FormatDuration(b.Data.Round(time.Millisecond)) + " of data"
 	if b.Calls > 0 {
 		how = units.Count(b.Calls) + " calls"
@@ -97,7 +108,7 @@ func (p *progress) block(n, of int, name string, b workloads.Block) {
 	if b.Burn > 0 {
 		how = units.FormatDuration(b.Burn.Round(time.Millisecond)) + " warm-up, " + how
 	}
-	p.say(fmt.Sprintf("block %d of %d: %s, %s", n, of, name, how))
+	return how
 }
 
 // interval adds what ended, and draws a line when a second is full.
