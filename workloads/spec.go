@@ -254,7 +254,7 @@ func checkGiven(p *policy.Policy, given map[string]bool) error {
 		{"budget", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"budget.capacity", "retry, attempts or hedge", p.Retry.Max > 0 || p.Hedge.Max > 0},
 		{"min-start", "deadline", p.Deadline > 0},
-	}, append(moreNeeds(p), guardNeeds(p)...)...) {
+	}, append(launchNeeds(p), guardNeeds(p)...)...) {
 		if given[n.key] && !n.met {
 			return fmt.Errorf("%s needs %s", n.key, n.needs)
 		}
@@ -336,7 +336,7 @@ func FormatPolicy(p policy.Policy) string {
 			f.duration("hedge.window", p.Hedge.Window)
 			f.count("hedge.min-samples", p.Hedge.MinSamples)
 		}
-		f.hedgeMore(&p.Hedge)
+		f.hedgeDetails(&p.Hedge)
 		f.share("hedge.budget", p.Hedge.Budget.Deposit)
 	}
 	if p.Retry.Max > 0 || p.Attempts > 1 && p.Hedge.Max == 0 {

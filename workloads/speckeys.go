@@ -32,7 +32,7 @@ type specKey struct {
 }
 
 // specKeys lists all keys.
-var specKeys = slices.Concat(firstKeys, timeoutKeys(), moreKeys, guardKeys)
+var specKeys = slices.Concat(firstKeys, timeoutKeys(), launchKeys, guardKeys)
 
 // firstKeys lists the keys of the documentation's first table, in its order.
 var firstKeys = []specKey{

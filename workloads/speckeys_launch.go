@@ -66,9 +66,9 @@ func setTimeout(t *policy.Timeout, v string) error {
 	return nil
 }
 
-// moreKeys lists the keys beside the first ones, in the order of the
+// launchKeys lists the keys of what decides a launch beside the first ones, in the order of the
 // documentation.
-var moreKeys = []specKey{
+var launchKeys = []specKey{
 	{"preset", "NAME", "", nil}, // see presetOf
 	{"reserve", "D", "", span(func(p *policy.Policy) *time.Duration { return &p.Reserve })},
 	{"retry.after", "longer|exact|ignore", "", enumerate(afterWords, func(p *policy.Policy) *policy.After { return &p.Retry.After })},
@@ -110,8 +110,8 @@ var moreKeys = []specKey{
 	}},
 }
 
-// moreNeeds lists the keys of moreKeys that would say nothing without another.
-func moreNeeds(p *policy.Policy) []need {
+// launchNeeds lists the keys of launchKeys that would say nothing without another.
+func launchNeeds(p *policy.Policy) []need {
 	hedges, retries := p.Hedge.Max > 0, p.Retry.Max > 0
 	ns := []need{
 		{"reserve", "deadline", p.Deadline > 0},
@@ -146,8 +146,8 @@ func (f *specWriter) timeouts(p *policy.Policy) {
 	}
 }
 
-// hedgeMore writes the keys of a hedge beside its delay and number.
-func (f *specWriter) hedgeMore(h *policy.Hedge) {
+// hedgeDetails writes the keys of a hedge beside its delay and number.
+func (f *specWriter) hedgeDetails(h *policy.Hedge) {
 	if h.Quantile > 0 {
 		f.duration("hedge.floor", h.Floor)
 		f.duration("hedge.ceiling", h.Ceiling)
