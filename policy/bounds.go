@@ -24,14 +24,14 @@ func (t Timeout) Memory() (window time.Duration, samples int) {
 }
 
 // BoundsRetries says whether something bounds the retries that a client sends
-// in all, whatever fails: a budget that they pay from, or a breaker.
+// in all, whatever fails: a budget that they pay from, a breaker or a throttle.
 func (p *Policy) BoundsRetries() bool {
-	return p.Breaker.limits() || p.Budget.limits() && p.Budget.For != BudgetHedges
+	return p.Breaker.limits() || p.Throttle.limits() || p.Budget.limits() && p.Budget.For != BudgetHedges
 }
 
 // BoundsHedges says whether something bounds the hedges that a client sends in
 // all, however slow everything is.
 func (p *Policy) BoundsHedges() bool {
-	return p.Hedge.OffAbove > 0 || p.Hedge.OnlyIdle || p.Hedge.Budget.limits() ||
+	return p.Hedge.OffAbove > 0 || p.Hedge.OnlyIdle || p.Limit.limits() || p.Hedge.Budget.limits() ||
 		p.Budget.limits() && p.Budget.For != BudgetRetries
 }

@@ -217,6 +217,8 @@ var policyRules = []struct {
 	check   func(l *linter, p *policy.Policy) (wrong, do string)
 }{
 	{"no-timeout", "deadline", noTimeout},
+	{"deadline-not-told", "deadline.wire", deadlineNotTold},
+	{"epoch-deadline", "deadline.wire", epochDeadline},
 	{"timeout-inward", "attempt-timeout", timeoutInward},
 	{"attempts-past-deadline", "attempts", attemptsPastDeadline},
 	{"timeout-cuts", "attempt-timeout", timeoutCuts},
@@ -227,6 +229,7 @@ var policyRules = []struct {
 	{"no-backoff", "backoff", noBackoff},
 	{"fixed-delay", "backoff.factor", fixedDelay},
 	{"no-jitter", "jitter", noJitter},
+	{"jitter-before-cap", "jitter.when", jitterBeforeCap},
 	{"retry-without-budget", "budget", retryWithoutBudget},
 	{"many-retries", "retry", manyRetries},
 	{"retry-after-ignored", "retry.after", retryAfterIgnored},

@@ -25,6 +25,8 @@ func TestLintRules(t *testing.T) {
 	}{
 		{"waits for ever", "no-timeout", "deadline", "policy: retry=1,backoff=1ms,budget=10%\n", "policy: retry=1,backoff=1ms,budget=10%,deadline=1s,attempt-timeout=400ms\n", "waits for ever"},
 		{"a timeout that each byte begins anew", "no-timeout", "deadline", "policy: read-timeout=1s\n", "policy: read-timeout=1s,deadline=5s\n", "drop by drop"},
+		{"a service that is not told", "deadline-not-told", "deadline.wire", "service: {time: 1ms, deadline: queued}\npolicy: deadline=1s\n", "service: {time: 1ms, deadline: queued}\npolicy: deadline=1s,deadline.wire=grpc-timeout\n", "is not told"},
+		{"an instant of the wall clock", "epoch-deadline", "deadline.wire", "policy: deadline=1s,deadline.wire=x-request-deadline\n", "policy: deadline=1s,deadline.wire=x-deadline-ms\n", "off by the skew"},
 		{"plain alone is looked at", "no-timeout", "deadline", "policy: plain\n", "policy: [plain, deadline=1s]\n", "never answers"},
 		{"the inner timeout is the longer one", "timeout-inward", "attempt-timeout",
 			"policy: deadline=1s,attempt-timeout=2s\n", "policy: deadline=1s,attempt-timeout=500ms\n", "attempt-timeout=2s never acts inside deadline=1s"},
@@ -46,6 +48,9 @@ func TestLintRules(t *testing.T) {
 		{"a constant wait", "fixed-delay", "backoff.factor", "policy: " + all + ",backoff.kind=constant\n", "policy: " + all + "\n", "does not grow"},
 		{"a factor of 1", "fixed-delay", "backoff.factor", "policy: " + all + ",backoff.factor=1\n", "policy: " + all + ",backoff.factor=1.5\n", "does not grow"},
 		{"no jitter", "no-jitter", "jitter", "policy: " + all + ",jitter=none\n", "policy: " + all + ",jitter=equal\n", "come back together"},
+		{"jitter before the cap", "jitter-before-cap", "jitter.when", "policy: deadline=2s,attempt-timeout=150ms,retry=5,backoff=10ms..100ms,budget=10%,jitter.when=before-cap\n", "policy: deadline=1s,attempt-timeout=150ms,retry=2,backoff=10ms..100ms,budget=10%,jitter.when=before-cap\n", "exactly that"},
+		{"a breaker bounds retries", "retry-without-budget", "budget", "policy: deadline=1s,attempt-timeout=150ms,retry=3,backoff=10ms..100ms\n", "policy: deadline=1s,attempt-timeout=150ms,retry=3,backoff=10ms..100ms,breaker=5\n", "4 times"},
+		{"a limit bounds hedges", "hedge-without-budget", "budget", "policy: hedge=p95,deadline=1s\n", "policy: hedge=p95,deadline=1s,limit=100\n", "every call is copied"},
 		{"jitter is taken for a budget", "retry-without-budget", "budget",
 			"policy: deadline=1s,attempt-timeout=150ms,retry=3,backoff=10ms..100ms\n", "policy: deadline=1s,attempt-timeout=150ms,retry=3,backoff=10ms..100ms,budget=10%\n", "4 times what it was (backoff and jitter spread them"},
 		{"neither jitter nor budget", "retry-without-budget", "budget",

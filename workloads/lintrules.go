@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"latencylab/policy"
+	"latencylab/service"
 	"latencylab/units"
 )
 
@@ -25,6 +26,23 @@ func noTimeout(_ *linter, p *policy.Policy) (string, string) {
 	}
 	return "a call to a server that never answers waits for ever, and holds its connection, its memory and its place in every pool above it",
 		"give deadline, and attempt-timeout above the service's p99.9"
+}
+
+func deadlineNotTold(l *linter, p *policy.Policy) (string, string) {
+	s := l.w.Service
+	if s == nil || s.Deadline == service.DeadlineIgnore || p.Deadline == 0 || p.Wire != policy.WireNone {
+		return "", ""
+	}
+	return "the service would leave out work that nobody waits for any more, and is not told until when anybody does",
+		"give deadline.wire, such as deadline.wire=x-deadline-ms: the time that is left"
+}
+
+func epochDeadline(_ *linter, p *policy.Policy) (string, string) {
+	if !p.Wire.Absolute() {
+		return "", ""
+	}
+	return fmt.Sprintf("%s holds an instant of the wall clock: it is off by the skew between both sides, of which a few hundred ms are normal, in either direction", p.Wire.Header()),
+		"send the time that is left, as deadline.wire=x-deadline-ms or grpc-timeout do: it is off by one way through the network"
 }
 
 func timeoutInward(l *linter, p *policy.Policy) (string, string) {
@@ -146,6 +164,16 @@ func noJitter(_ *linter, p *policy.Policy) (string, string) {
 	}
 	return "clients that failed together come back together: the retries of one bad moment meet in the next",
 		"leave jitter out, which is jitter=full"
+}
+
+func jitterBeforeCap(_ *linter, p *policy.Policy) (string, string) {
+	bare := p.Backoff
+	bare.Cap, bare.JitterFirst, bare.Jitter = 0, false, policy.JitterNone
+	if b := &p.Backoff; p.Retry.Max == 0 || !b.JitterFirst || b.Cap == 0 || b.Jitter == policy.JitterNone || bare.Bound(p.Retry.Max) <= b.Cap {
+		return "", ""
+	}
+	return fmt.Sprintf("the jitter is drawn before the cap: every wait that reaches %s is exactly that, and the clients that wait it come back together", units.FormatDuration(p.Backoff.Cap)),
+		"leave jitter.when out: the jitter then comes after the cap"
 }
 
 func retryWithoutBudget(_ *linter, p *policy.Policy) (string, string) {
