@@ -35,6 +35,16 @@ func calls(name string) uint64 { return max(quick[name], brief[name]) }
 func TestEveryLabBearsOutItsClaims(t *testing.T) {
 	for _, l := range All() {
 		t.Run(l.Name, func(t *testing.T) {
+			if l.Name == "pulse" { // a part of it
+				l.run = func(o Options) (*Result, error) {
+					rhos, seeds := []float64{0.7}, 2
+					runs, delays, err := pulseRuns(&o, rhos, seeds)
+					if err != nil {
+						return nil, err
+					}
+					return pulseResult(rhos, seeds, runs, delays), nil
+				}
+			}
 			r := runLab(t, l, Options{Seed: 1, Requests: calls(l.Name)})
 			if len(r.Holds) == 0 || len(r.Reference) == 0 {
 				t.Errorf("%d claims and %d references, want some of each", len(r.Holds), len(r.Reference))
