@@ -10,6 +10,9 @@ const (
 	MaxMethod = 16
 	// MaxRun is the longest Latencylab-Run in bytes; a longer one is ignored.
 	MaxRun = 24
+	// MaxDeadline is the longest value of a deadline field in bytes; a longer one
+	// is ignored.
+	MaxDeadline = 36
 	// WellKnownPath is where a target announces its ledger.
 	WellKnownPath = "/.well-known/latencylab"
 )
@@ -40,6 +43,53 @@ type Request struct {
 	wellKnown  bool
 	methodName [MaxMethod]byte
 	run        Run
+	// The value of the first field that says how much time is left.
+	deadlineBy   DeadlineField
+	deadlineSize uint8
+	deadline     [MaxDeadline]byte
+}
+
+// DeadlineField is a field by which a client says how much time is left, or
+// until when.
+type DeadlineField uint8
+
+const (
+	NoDeadline      DeadlineField = iota
+	DeadlineGRPC                  // grpc-timeout
+	DeadlineMS                    // x-deadline-ms
+	DeadlineEnvoy                 // x-envoy-expected-rq-timeout-ms
+	DeadlineConnect               // connect-timeout-ms
+	DeadlineRFC3339               // x-request-deadline
+)
+
+var deadlineNames = [...]string{DeadlineGRPC: "grpc-timeout", DeadlineMS: "x-deadline-ms",
+	DeadlineEnvoy: "x-envoy-expected-rq-timeout-ms", DeadlineConnect: "connect-timeout-ms", DeadlineRFC3339: "x-request-deadline"}
+
+// String returns the name of the field in lower case, "" for NoDeadline.
+func (d DeadlineField) String() string {
+	if int(d) < len(deadlineNames) {
+		return deadlineNames[d]
+	}
+	return ""
+}
+
+// Deadline returns the first field of the request that says how much time is
+// left, and its value, which is not looked at here. The value points into the
+// parser and is valid until Begin.
+func (p *Request) Deadline() (by DeadlineField, value []byte) {
+	return p.deadlineBy, p.deadline[:p.deadlineSize]
+}
+
+// deadlineField keeps the value of a field of that name's length if it is by.
+func (p *Request) deadlineField(line []byte, k int, by DeadlineField) {
+	if p.deadlineBy != NoDeadline || !foldEqual(line[:k], deadlineNames[by]) {
+		return
+	}
+	v := fieldValue(line, k)
+	if len(v) > MaxDeadline {
+		return
+	}
+	p.deadlineBy, p.deadlineSize = by, uint8(copy(p.deadline[:], v))
 }
 
 // Begin prepares for the next request on the connection, after done.
@@ -274,6 +324,12 @@ func (p *Request) fields(b []byte) (n int, f Fault) {
 // field takes note of the field line, of which the name has k bytes.
 func (p *Request) field(line []byte, k int) Fault {
 	switch k {
+	case len("grpc-timeout"):
+		p.deadlineField(line, k, DeadlineGRPC)
+	case len("x-deadline-ms"):
+		p.deadlineField(line, k, DeadlineMS)
+	case len("x-envoy-expected-rq-timeout-ms"):
+		p.deadlineField(line, k, DeadlineEnvoy)
 	case len("host"):
 		if foldEqual(line[:k], "host") {
 			if p.has(flagHost) {
@@ -313,7 +369,10 @@ func (p *Request) field(line []byte, k int) Fault {
 				p.attempt = uint32(v)
 				p.flags |= flagAttempt
 			}
+			break
 		}
+		p.deadlineField(line, k, DeadlineConnect)
+		p.deadlineField(line, k, DeadlineRFC3339)
 	}
 	return FaultNone
 }

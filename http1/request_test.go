@@ -273,3 +273,31 @@ func TestMethods(t *testing.T) {
 		t.Error("an unknown method is not known to be idempotent and has no name")
 	}
 }
+
+func TestRequestDeadline(t *testing.T) {
+	for _, c := range []struct {
+		why, head string
+		by        DeadlineField
+		value     string
+	}{
+		{"none", "A: 1\r\n", NoDeadline, ""},
+		{"each name, in any case", "Grpc-Timeout: 250m\r\n", DeadlineGRPC, "250m"},
+		{"each name, in any case", "X-DEADLINE-MS:  00250 \r\n", DeadlineMS, "00250"},
+		{"each name, in any case", "x-envoy-expected-rq-timeout-ms: 9\r\n", DeadlineEnvoy, "9"},
+		{"two names of the length of a third", "Latencylab-Attempt: 1\r\nconnect-timeout-ms: 9\r\n", DeadlineConnect, "9"},
+		{"two names of the length of a third", "x-request-deadline: 2026-01-31T12:00:00.000000000Z\r\n", DeadlineRFC3339, "2026-01-31T12:00:00.000000000Z"},
+		{"the first one counts", "grpc-timeout: 1S\r\nx-deadline-ms: 2\r\n", DeadlineGRPC, "1S"},
+		{"a value that is too long", "x-deadline-ms: " + strings.Repeat("0", MaxDeadline+1) + "\r\n", NoDeadline, ""},
+	} {
+		var p Request
+		if _, done, f := p.Feed([]byte("GET / HTTP/1.1\r\nHost: h\r\n" + c.head + "\r\n")); !done || f != FaultNone {
+			t.Fatalf("%s: done %v, fault %v", c.why, done, f)
+		}
+		if by, value := p.Deadline(); by != c.by || string(value) != c.value {
+			t.Errorf("%s: %v = %q, want %v = %q", c.why, by, value, c.by, c.value)
+		}
+		if p.Begin(); p.deadlineBy != NoDeadline {
+			t.Errorf("%s: the next request has it too", c.why)
+		}
+	}
+}

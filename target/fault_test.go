@@ -77,6 +77,29 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
+// TestDeadlineFromTheWire: a service that heeds deadlines stops at what each
+// header says, and one that does not works on.
+func TestDeadlineFromTheWire(t *testing.T) {
+	for _, row := range []struct {
+		aware  service.Deadline
+		header string
+		status int
+	}{
+		{service.DeadlineRunning, "x-deadline-ms: 0000000000030", 504},
+		{service.DeadlineRunning, "grpc-timeout: 30m", 504},
+		{service.DeadlineRunning, "x-request-deadline: " + time.Now().Add(30*time.Millisecond).UTC().Format(time.RFC3339Nano), 504},
+		{service.DeadlineRunning, "x-deadline-ms: soon", 200},
+		{service.DeadlineIgnore, "x-deadline-ms: 30", 200},
+	} {
+		spec := &service.Spec{Queue: -1, Time: dist(t, "200ms"), Deadline: row.aware}
+		c := dial(t, begin(t, Config{Service: spec}).Replicas()[0])
+		c.send("GET / HTTP/1.1\r\nHost: a\r\n" + row.header + "\r\n\r\n")
+		if resp, _ := c.answer("GET"); resp.StatusCode != row.status {
+			t.Errorf("%v, %s: status %d, want %d", row.aware, row.header, resp.StatusCode, row.status)
+		}
+	}
+}
+
 // TestStall: the target's clock of stalls begins with the target.
 func TestStall(t *testing.T) {
 	began := time.Now()

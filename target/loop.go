@@ -9,6 +9,7 @@ import (
 	"latencylab/clock"
 	"latencylab/engine"
 	"latencylab/http1"
+	"latencylab/policy"
 	"latencylab/service"
 )
 
@@ -270,7 +271,7 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	}
 	run := l.tallies.find(key)
 	r := l.records.take()
-	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Deadline: clock.Never}, at)
+	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Deadline: l.deadline(c, at)}, at)
 	*l.records.at(r) = record{job: job, due: clock.Never, conn: id, replica: c.replica, run: run}
 	l.start(st)
 	c.state, c.rec, c.run, c.left = serving, r, run, false
@@ -280,6 +281,26 @@ func (l *loop) begin(id uint32, at clock.Time) {
 		drawn, _ = l.target.spec.Draw(l.target.seed, rp.index, call, attempt)
 	}
 	l.tallies.at(run).arrived(rp, call, attempt, drawn)
+}
+
+// deadline is the instant until which the caller of the request on c, which
+// arrived at, wants an answer. A value that makes no sense sets none.
+func (l *loop) deadline(c *conn, at clock.Time) clock.Time {
+	by, value := c.req.Deadline()
+	if by == http1.NoDeadline {
+		return clock.Never
+	}
+	w, _ := policy.WireNamed(by.String())
+	wall := int64(0)
+	if w.Absolute() {
+		now, w := clock.Pair()
+		wall = w - int64(now.Sub(at))
+	}
+	left, ok, err := w.Parse(string(value), wall)
+	if !ok || err != nil {
+		return clock.Never
+	}
+	return at.Add(left)
 }
 
 // leave tells the server of connection id, which is serving, that its caller
