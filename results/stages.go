@@ -165,6 +165,9 @@ type Sustained struct {
 	Attempts    Figure `json:"attempts_per_call"`
 	AttemptsEnd Figure `json:"attempts_per_call_end"`
 	OKShare     Figure `json:"ok"` // calls answered OK at all
+	// Early says that the stretch ended before its time, and with how much open;
+	// "" when it did not.
+	Early string `json:"early,omitempty"`
 }
 
 // MarshalJSON writes every key.
@@ -210,7 +213,7 @@ type SustainedInput struct {
 func NewSustained(in SustainedInput) Stage {
 	s := Stage{Name: StageSustained, Policy: Text{Value: in.Policy}}
 	n := len(in.Unfinished)
-	v := &Sustained{LengthNS: int64(in.Step) * int64(n), Of: in.Of, Unit: "ns", Samples: n, OKShare: in.OK}
+	v := &Sustained{LengthNS: int64(in.Step) * int64(n), Of: in.Of, Unit: "ns", Samples: n, OKShare: in.OK, Early: in.Early}
 	if in.Of == OfCalls {
 		v.Unit = "calls"
 	}

@@ -15,6 +15,13 @@ func (r *Run) stageLines() []string {
 	before := ""
 	for i := range r.Stages {
 		s := &r.Stages[i]
+		if s.Word.Value == "" && r.alike(i) {
+			if s.Name != before {
+				lines = append(lines, s.Name+": n/a, "+s.Word.Reason)
+			}
+			before = s.Name
+			continue
+		}
 		if s.Name != before {
 			if s.Pulse != nil && s.Pulse.Of == 0 {
 				lines = append(lines, "pulse: "+s.Pulse.Note)
@@ -27,6 +34,21 @@ func (r *Run) stageLines() []string {
 		lines = append(lines, s.lines()...)
 	}
 	return append(lines, r.safeLines()...)
+}
+
+// alike says whether a stage without a word has none for any policy, for the
+// same reason.
+func (r *Run) alike(i int) bool {
+	of := &r.Stages[i]
+	if of.Name == StageBlocks {
+		return false
+	}
+	for k := range r.Stages {
+		if s := &r.Stages[k]; s.Name == of.Name && s.Word != of.Word {
+			return false
+		}
+	}
+	return true
 }
 
 // head says once what a stage did to all policies.
@@ -50,6 +72,7 @@ func (s *Stage) head(r *Run) string {
 // span prints a length in ns without trailing zeros.
 func span(ns int64) string { return short(time.Duration(ns)) }
 
+// lines say what the stage found of its policy.
 func (s *Stage) lines() []string {
 	who := "  " + s.Policy.Value + ": "
 	switch {
@@ -69,7 +92,11 @@ func (s *Stage) lines() []string {
 
 func (p *Pilot) lines(policy string) []string {
 	s := fmt.Sprintf("pilot, %s alone for %s: relaxation time %s", policy, span(p.LengthNS), figureWords(p.Tau, durationCell))
-	s += ", " + figureWords(p.EpisodesPerMinute, func(f Figure) string { return formatFloat(f.Value, 1) }) + " tail episodes a minute"
+	if e := p.EpisodesPerMinute; e.Present {
+		s += ", " + formatFloat(e.Value, 1) + " tail episodes a minute"
+	} else {
+		s += "; tail episodes n/a (" + e.Reason + ")"
+	}
 	if p.Data.Present {
 		s += fmt.Sprintf(" (%d want %s of data a policy)", MinEpisodes, units.Duration(time.Duration(p.Data.Value)))
 	}
@@ -130,10 +157,15 @@ func (v *Sustained) cell(f Figure) string {
 }
 
 func (v *Sustained) words() string {
-	if !v.Median.Present {
-		return "it ended before its time, " + v.Median.Reason
+	s := ""
+	if v.Early != "" {
+		s = "it ended " + v.Early
+		if !v.Median.Present {
+			return s
+		}
+		s += "; "
 	}
-	s := fmt.Sprintf("%s %s in the median, %s at the end, growth %s (%s to %s)", v.Of, v.cell(v.Median), v.cell(v.End), v.cell(v.Growth), v.cell(v.Low), v.cell(v.High))
+	s += fmt.Sprintf("%s %s in the median, %s at the end, growth %s (%s to %s)", v.Of, v.cell(v.Median), v.cell(v.End), v.cell(v.Growth), v.cell(v.Low), v.cell(v.High))
 	if v.Attempts.Present {
 		s += fmt.Sprintf("; %s attempts a call", factor(v.Attempts.Value))
 		if v.AttemptsEnd.Present && factor(v.AttemptsEnd.Value) != factor(v.Attempts.Value) {

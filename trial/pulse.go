@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -459,7 +460,7 @@ func (u *pulse) stage(r *results.Run, i int, of []outcome) results.Stage {
 	}
 	switch {
 	case full > 0:
-		v.Note = fmt.Sprintf("%d ended with more than %s calls or attempts in flight", full, units.Count(sim.MaxOpen))
+		v.Note = fmt.Sprintf("%d ended with more than %s calls or attempts in flight", full, units.Count(uint64(cmp.Or(u.plan.openCalls, sim.MaxOpen))))
 	case v.NotRecovered > 0 && v.Before.Value > lostTimes*v.Stationary.Value:
 		v.Note = "before the freeze already it had more than four times as much"
 	}

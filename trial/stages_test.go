@@ -235,6 +235,25 @@ func TestPilotKnowsTheRelaxationTime(t *testing.T) {
 	}
 }
 
+// TestStagesWithoutRoom: a policy of which too much is open is not stable, and a
+// pulse that it has no room for is one that it does not come back from.
+func TestStagesWithoutRoom(t *testing.T) {
+	w := staged(t, "pilot,blocks,sustained,pulse", "{replicas: 2, time: 'exponential(9ms)', slots: 10}", 1500, 3000, "plain", "hedge=1ms")
+	w.Pilot, w.Sustained = 4*time.Second, 4*time.Second
+	w.Pulse = workloads.PulseSpec{Freeze: workloads.Multiple{Span: time.Second}, After: workloads.Multiple{Span: 30 * time.Second}, Runs: 2}
+	r := simulated(t, w, 3000, nil)
+	readable(t, r)
+	for i, want := range []string{"", "", results.Stable, results.NotStable, results.Recovered, results.Collapses} {
+		s := &r.Stages[i]
+		if want != "" && s.Word.Value != want {
+			t.Errorf("%s of %s: %+v, want %s", s.Name, s.Policy.Value, s.Word, want)
+		}
+	}
+	if p := r.Stages[5].Pulse; p == nil || p.NotRecovered != 2 || !strings.Contains(p.Note, "2 ended with more than 3,000 calls or attempts in flight") {
+		t.Errorf("pulse %+v", p)
+	}
+}
+
 // TestStagesInterrupted: what is not complete has no word, and the run says that
 // it was interrupted.
 func TestStagesInterrupted(t *testing.T) {
