@@ -303,7 +303,7 @@ func TestLoadReadsBesideTheFile(t *testing.T) {
 }
 
 func TestBuiltin(t *testing.T) {
-	if diff := cmp.Diff([]string{"constant", "flaky", "hedge-tail"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"constant", "flaky", "hedge-tail", "queue"}, Names()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, name := range Names() {
