@@ -359,6 +359,7 @@ func (w *world) cancel(c *call, slot uint8, timeout ledger.Class) {
 	} else {
 		b.AttemptCancelled(a.kind)
 		if w.lanes[c.book>>1].policy.Cancel == policy.CancelDrain {
+			w.drain(n)
 			return
 		}
 	}
@@ -462,6 +463,7 @@ func (w *world) drop(i uint32, c *call, o policy.Outcome, response time.Duration
 	c.open = false
 	c.next, w.freeCall = w.freeCall, i
 	if int(c.book) >= w.hopBooks {
+		w.inner--
 		if c.from != 0 && !w.stopped {
 			w.joined(c.from, c.part, o, c.answered(o))
 		}
@@ -474,13 +476,16 @@ func (w *world) drop(i uint32, c *call, o policy.Outcome, response time.Duration
 	}
 }
 
-// giveUp ends all calls of users that are open, in the order of their records,
-// and those of hops when the run is over.
-func (w *world) giveUp() {
-	hops := w.stopped && len(w.hops) > 0
-	for i := 1; (w.live > 0 || hops) && i < len(w.calls); i++ {
+// giveUp ends all calls that are open of users, or of hops, in the order of their
+// records.
+func (w *world) giveUp(hops bool) {
+	left := &w.live
+	if hops {
+		left = &w.inner
+	}
+	for i := 1; *left > 0 && i < len(w.calls); i++ {
 		c := &w.calls[i]
-		if !c.open || int(c.book) >= w.hopBooks && !hops {
+		if !c.open || hops != (int(c.book) >= w.hopBooks) {
 			continue
 		}
 		b := w.book[c.book]

@@ -38,7 +38,8 @@ type Hop struct {
 	// they go on, retries and all.
 	Cancels bool
 	// Silent makes the hop answer nothing in place of a failure, as a handler does
-	// whose error nobody catches: its caller waits for its own timeout.
+	// whose error nobody catches: its caller waits for its own timeout. A hop that
+	// would wait for ever gives up when nothing else is left to happen.
 	Silent bool
 }
 
@@ -183,6 +184,7 @@ func (w *world) enter(n uint32) {
 		r.ID = h.calls
 		h.calls++
 		i := w.take(r.ID, w.now, own)
+		w.inner++
 		c := &w.calls[i]
 		c.from, c.part = j, uint32(part)
 		w.joins[j].kids[part] = i
@@ -237,6 +239,16 @@ func (w *world) forsaken(n uint32) {
 	w.free(n)
 }
 
+// drain forgets a request whose caller waits for an answer only to drop it, if
+// it is at a hop that will never answer.
+func (w *world) drain(n uint32) {
+	a := &w.attempts[n]
+	if w.lanes[a.book>>1].toHop && a.job != 0 && w.joins[a.job].silent {
+		w.part(uint32(a.job))
+		w.free(n)
+	}
+}
+
 // part ends the join of a request, which has no open calls any more.
 func (w *world) part(j uint32) {
 	jn := &w.joins[j]
@@ -262,10 +274,12 @@ func (w *world) release(j uint32) {
 			a := &w.attempts[n]
 			a.wanted = false
 			b.AttemptCancelled(a.kind)
-			if l.policy.Cancel != policy.CancelDrain {
-				b.Connections.ClosedByCancel++
-				w.depart(n)
+			if l.policy.Cancel == policy.CancelDrain {
+				w.drain(n)
+				continue
 			}
+			b.Connections.ClosedByCancel++
+			w.depart(n)
 		}
 		c.k.Abandon(w.now)
 		c.from = 0

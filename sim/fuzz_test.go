@@ -128,3 +128,123 @@ func misbehave(t testing.TB, pick func(of int) int, svc *service.Spec) {
 		svc.Stalls = append(svc.Stalls, x)
 	}
 }
+
+// FuzzShapes runs small worlds with lanes, users and hops: they end, the books of
+// all add up, records come back, and a second run is equal.
+func FuzzShapes(f *testing.F) {
+	for i := range uint64(40) {
+		f.Add(i)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		cfg := shaped(t, seed)
+		if cfg.check() != nil {
+			return
+		}
+		r, err := Run(cfg)
+		if err != nil { // users whose calls take no time
+			if cfg.Users == 0 {
+				t.Error(err)
+			}
+			return
+		}
+		for _, l := range [][]Record{{{Data: r.Ledger, Burn: r.Burn}}, r.Lanes, r.Hops} {
+			for i := range l {
+				if err := l[i].Data.Check(); err != nil {
+					t.Error(err)
+				}
+				if err := l[i].Burn.Check(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		checkServed(t, r)
+		if again, _ := Run(cfg); again.ResultDigest != r.ResultDigest || again.Events != r.Events || again.Served != r.Served {
+			t.Errorf("two runs differ")
+		}
+		if !r.Stopped {
+			empty(t, &cfg)
+		}
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+}
+
+// empty runs the blocks and tests that nothing holds a record at the end.
+func empty(t *testing.T, cfg *Config) {
+	t.Helper()
+	w := newWorld(cfg)
+	for _, b := range cfg.Blocks {
+		if _, err := w.run(b); err != nil {
+			t.Error(err)
+			return
+		}
+		w.settle()
+	}
+	held := w.inUse()
+	if hangs(cfg.Service) {
+		held = 0 // a caller that drains waits for ever, and its attempt with it
+	}
+	open, joins := 0, 0
+	for i := range w.calls {
+		if w.calls[i].open {
+			open++
+		}
+	}
+	for i := range w.joins {
+		if w.joins[i].attempt != 0 {
+			joins++
+		}
+	}
+	if held != 0 || open != 0 || joins != 0 || w.events.len() != 0 || w.events.stale != 0 || w.thinking != 0 {
+		t.Errorf("left over: %d attempts, %d calls, %d joins, %d events, %d stale, %d users that think", held, open, joins, w.events.len(), w.events.stale, w.thinking)
+	}
+}
+
+// hangs reports whether the service leaves requests without an answer.
+func hangs(s *service.Spec) bool {
+	for _, o := range s.Outages {
+		if o.Ending.Fault == service.FaultHang {
+			return true
+		}
+	}
+	for _, e := range s.Script {
+		if e.Fault == service.FaultHang {
+			return true
+		}
+	}
+	return s.Faults.Hang > 0
+}
+
+// shaped makes a configuration with lanes, users or hops out of a seed.
+func shaped(t testing.TB, seed uint64) Config {
+	n := uint32(0)
+	pick := func(of int) int {
+		n++
+		return int(draw.Bits(seed, draw.Phase, 2, 0, n) % uint64(of))
+	}
+	cfg := arbitrary(t, seed)
+	cfg.Open = 2000
+	part := func() policy.Policy {
+		other := arbitrary(t, draw.Bits(seed, draw.Phase, 3, 0, uint32(pick(100))))
+		other.Policy.Wire = policy.Wire(pick(3))
+		return other.Policy
+	}
+	cfg.Policy.Wire = policy.Wire(pick(4))
+	switch pick(4) {
+	case 0:
+		cfg.Lanes = []policy.Policy{part(), part(), part()}[:1+pick(3)]
+		if pick(2) == 0 {
+			cfg.Split = Split{Kind: Slices, Slice: time.Duration(1+pick(50)) * ms, Skip: float64(pick(4)) / 4}
+		}
+	case 1:
+		cfg.Arrivals, cfg.Users = workloads.Arrivals{}, 1+pick(20)
+		cfg.Think = dist(t, []string{"0s", "1us", "exponential(3ms)", "pareto(1ms,0.8)"}[pick(4)])
+	}
+	for range pick(4) {
+		h := Hop{Policy: part(), Fan: pick(4), Cancels: pick(2) == 0, Silent: pick(4) == 0}
+		h.Need = pick(h.fan() + 1)
+		cfg.Hops = append(cfg.Hops, h)
+	}
+	return cfg
+}

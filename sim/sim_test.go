@@ -123,7 +123,7 @@ func checkServed(t testing.TB, r *Result) {
 	switch {
 	case v.Arrived > sent || v.First+v.Later != v.Arrived || v.Shed > v.Arrived:
 		t.Errorf("servers: %+v of %d attempts sent", v, sent)
-	case c.Queued+c.Running != c.Dropped+c.WentOn || v.Stopped > c.Dropped:
+	case c.Queued+c.Running != c.Dropped+c.WentOn || v.Stopped+v.Expired > v.Arrived:
 		t.Errorf("servers: callers that left do not add up: %+v", v)
 	case v.InFlight > v.Arrived || v.Answered < ok || v.Work < 0:
 		t.Errorf("servers: what has ended does not add up: %+v; %d attempts ended ok", v, ok)

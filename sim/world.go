@@ -44,9 +44,10 @@ type world struct {
 	joins    []join // slab; joins[0] is not used
 	freeJoin uint32
 
-	now  clock.Time
-	live int              // calls that have not ended
-	book []*ledger.Ledger // two of each lane
+	now   clock.Time
+	live  int              // calls of users that have not ended
+	inner int              // those of hops
+	book  []*ledger.Ledger // two of each lane
 	// hopBooks is the number of the first book of a hop.
 	hopBooks int
 
@@ -255,13 +256,17 @@ func (w *world) finish() Block {
 		w.advance(max(w.now, w.dataEnd))
 	}
 	if w.full {
-		w.overflow = &Overflow{At: w.now, Calls: w.live, Attempts: w.inUse()}
+		w.overflow = &Overflow{At: w.now, Calls: w.live + w.inner, Attempts: w.inUse()}
 	}
-	w.giveUp()
+	w.giveUp(false)
 	w.cut(w.now)
 	end := w.now
-	if len(w.hops) > 0 && !w.stopped {
+	if w.stopped {
+		w.giveUp(true)
+	} else if len(w.hops) > 0 {
 		w.runOn()
+		w.giveUp(true) // what waits for an answer that never comes
+		w.runOut()
 	}
 	for _, b := range w.book {
 		if len(w.users) == 0 { // in a closed loop there is no schedule to lag behind
