@@ -30,19 +30,7 @@ func (w *world) look(t clock.Time) {
 	if t >= w.nextSample {
 		w.sampleUntil(t)
 	}
-	for w.reads < len(w.cfg.readAt) && w.cfg.readAt[w.reads] <= t {
-		w.cfg.read(w.state(w.cfg.readAt[w.reads]))
-		w.reads++
-	}
-	w.setLook()
-}
-
-// setLook sets the instant of the next look.
-func (w *world) setLook() {
 	w.nextLook = min(w.nextCut, w.nextSample)
-	if w.reads < len(w.cfg.readAt) {
-		w.nextLook = min(w.nextLook, w.cfg.readAt[w.reads])
-	}
 }
 
 // lookFrom sets the instants of the next interval and the next sample of a
@@ -60,7 +48,7 @@ func (w *world) lookFrom(base clock.Time) {
 		w.sampled = [2]uint64{}
 		w.nextSample = base.Add((d - time.Duration(base)%d) % d)
 	}
-	w.setLook()
+	w.nextLook = min(w.nextCut, w.nextSample)
 }
 
 // sampleUntil takes the samples that are due by t.
@@ -76,19 +64,12 @@ func (w *world) sampleUntil(t clock.Time) {
 	}
 }
 
-// state returns the state at the instant, which no event lies before, without
-// what was counted since the last sample.
-func (w *world) state(at clock.Time) Sample {
+// sample reports the state at the instant, which no event lies before.
+func (w *world) sample(at clock.Time) {
 	s := Sample{At: at, Work: w.backlog(at), Calls: w.live}
 	for _, v := range w.servers {
 		s.Requests += v.Busy() + v.Waiting()
 	}
-	return s
-}
-
-// sample reports the state at the instant.
-func (w *world) sample(at clock.Time) {
-	s := w.state(at)
 	var begun, sent uint64
 	for i, b := range w.book {
 		if i < w.hopBooks {

@@ -85,10 +85,6 @@ type Config struct {
 	// Stop, if set, is asked every few thousand events; when it says true the
 	// run ends as if the horizon had come, and later blocks are left out.
 	Stop func() bool
-
-	// read is told the state at the instants readAt, ascending, of the first block.
-	readAt []clock.Time
-	read   func(Sample)
 }
 
 // Interval is what ended in one stretch of a block. OK is valid during the call

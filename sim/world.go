@@ -84,8 +84,7 @@ type world struct {
 
 	nextSample clock.Time
 	sampled    [2]uint64  // calls begun and attempts sent by the last sample
-	reads      int        // readings taken of Config.readAt
-	nextLook   clock.Time // the earliest of what is next of all three
+	nextLook   clock.Time // the earlier of nextCut and nextSample
 }
 
 func newWorld(cfg *Config) *world {

@@ -200,8 +200,6 @@ var faults = []fault{
 		why: "calls that a hop cancels hold what they took of its client"},
 	{file: "sim/sample.go", old: "Work: w.backlog(at)", new: "Work: w.backlog(w.now)",
 		why: "work that was done between the last event and the sample counts as unfinished"},
-	{file: "sim/pulse.go", old: "service.Stall{For: service.Constant(p.For)}", new: "service.Stall{At: p.For, For: service.Constant(p.For)}",
-		why: "the servers stop later than the pulse says"},
 	{file: "sim/served.go", old: "	case gone:\n		v.AfterLeft++", new: "	case false:\n		v.AfterLeft++",
 		why: "servers count answers that nobody takes as answered"},
 

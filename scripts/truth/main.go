@@ -194,7 +194,7 @@ func (m *model) config(seed, part uint64) (sim.Config, error) {
 }
 
 // Oracles compute from the same draws what the simulator should get, without
-// events, servers or policies.
+// events or servers; of a policy only its picks.
 const (
 	byLindley = "Lindley's recursion"
 	byLeaves  = "counting slow leaves"
