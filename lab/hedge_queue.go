@@ -34,13 +34,15 @@ var (
 var hedgeQueueRows = []struct {
 	name, spec string
 	cancel     service.Cancel
+	copies     service.Copies
 	reference  [3][4]float64
 }{
-	{"plain", "plain", service.CancelNone, [3][4]float64{{0.80, 33.3, 79.7}, {1.07, 56.7, 109}, {3.42, 142, 216}}},
-	{"hedge, no cancel", "hedge=40ms", service.CancelNone, [3][4]float64{{0.81, 5.9, 14.3, 0.070}, {1.20, 15.2, 43.5, 0.18}, {0, 0, 0, 0.999}}},
-	{"hedge, ideal cancel", "hedge=40ms", service.CancelRunning, [3][4]float64{{0.78, 5.1, 7.4, 0.043}, {0.94, 5.6, 8.3, 0.066}, {1.57, 7.0, 10.7, 0.16}}},
-	{"tied after 0.01 u", "hedge=100us,cancel=tied", service.CancelNone, [3][4]float64{{0.72, 14.2, 61.2}, {0.78, 17.4, 58.9}, {1.30, 26.3, 64.6}}},
-	{"hedge, ideal cancel, budget 5 %", "hedge=40ms,budget=5%", service.CancelRunning, [3][4]float64{{0.78, 5.1, 7.9}, {0.97, 20.6, 65.6}, {2.98, 113, 194}}},
+	{"plain", "plain", service.CancelNone, service.CopiesIndependent, [3][4]float64{{0.80, 33.3, 79.7}, {1.07, 56.7, 109}, {3.42, 142, 216}}},
+	{"hedge, no cancel", "hedge=40ms", service.CancelNone, service.CopiesIndependent, [3][4]float64{{0.81, 5.9, 14.3, 0.070}, {1.20, 15.2, 43.5, 0.18}, {0, 0, 0, 0.999}}},
+	{"hedge, ideal cancel", "hedge=40ms", service.CancelRunning, service.CopiesIndependent, [3][4]float64{{0.78, 5.1, 7.4, 0.043}, {0.94, 5.6, 8.3, 0.066}, {1.57, 7.0, 10.7, 0.16}}},
+	{"tied after 0.01 u", "hedge=100us,cancel=tied", service.CancelNone, service.CopiesIndependent, [3][4]float64{{0.72, 14.2, 61.2}, {0.78, 17.4, 58.9}, {1.30, 26.3, 64.6}}},
+	{"hedge, ideal cancel, same size", "hedge=40ms", service.CancelRunning, service.CopiesSame, [3][4]float64{}},
+	{"hedge, ideal cancel, budget 5 %", "hedge=40ms,budget=5%", service.CancelRunning, service.CopiesIndependent, [3][4]float64{{0.78, 5.1, 7.9}, {0.97, 20.6, 65.6}, {2.98, 113, 194}}},
 }
 
 // hedgeQueueWorkloads is one workload for each row of the table: policies are
@@ -59,6 +61,7 @@ func hedgeQueueAt(o *Options, rhos []float64, calls uint64) ([]*workloads.Worklo
 			if err != nil {
 				return nil, err
 			}
+			w.Service.Copies = row.copies
 			out = append(out, w)
 		}
 	}
@@ -99,6 +102,9 @@ func runHedgeQueue(o Options) (*Result, error) {
 			}
 			r.add(name, p50, in(q.Response.P99, unit), in(q.Response.P999, unit), Value{Figure: q.ExtraLoad})
 			p := row.reference[k]
+			if p == ([4]float64{}) {
+				continue
+			}
 			ref := []Value{num(p[0]), num(p[1]), num(p[2]), num(p[3])}
 			if p[0] == 0 {
 				ref[0] = absent("unstable: the queues grow without bound")
@@ -115,6 +121,8 @@ func runHedgeQueue(o Options) (*Result, error) {
 	r.note("\"Ideal cancel\" stops a loser that runs, at once, and assumes that copies are independent: both flatter hedging.")
 	r.note("Tied copies are both sent, but only one is worked on: their extra load costs messages, not work. They find the\n" +
 		"shorter queue and do nothing about a long service time.")
+	r.note("\"Same size\": all that is drawn belongs to the request, so a copy is as slow as the first. A hedge then finds a shorter\n" +
+		"queue at best, and pays for it with the work of both.")
 	r.hedgeQueueClaims()
 	return r, nil
 }
@@ -126,6 +134,8 @@ func (r *Result) hedgeQueueClaims() {
 	r.within("rho 0.3 hedge, ideal cancel", "p99_u", 5.2, 6)
 	r.within("rho 0.3 hedge, ideal cancel", "extra_load", 0.06, 0.072)
 	r.within("rho 0.3 tied after 0.01 u", "p99_u", 16, 19)
+	same, apart := r.value("rho 0.7 hedge, ideal cancel, same size", "p99_u"), r.value("rho 0.7 hedge, ideal cancel", "p99_u")
+	r.claim(same.Present && same.Value > 3*apart.Value, same.text()+" and "+apart.text(), "rho 0.7: p99 of copies of the same size is over 3 times that of independent ones")
 	r.within("rho 0.7 hedge, no cancel", "extra_load", 0.95, 1)
 	p99 := r.value("rho 0.7 hedge, no cancel", "p99_u")
 	r.claim(!p99.Present, p99.text(), "rho 0.7 hedge, no cancel: no p99, the queues grow until the end of the run")

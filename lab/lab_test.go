@@ -25,6 +25,7 @@ var quick = map[string]uint64{
 // for: there the table is looked at, and loadgen lab makes the claims.
 var brief = map[string]uint64{
 	"hedge-queue":    5_000,
+	"collapse":       50_000,
 	"interference":   3_000,
 	"hedge-collapse": 5_000,
 }
