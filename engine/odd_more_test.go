@@ -157,6 +157,9 @@ func TestIntervalsGoOnWhileNothingHappens(t *testing.T) {
 			t.Errorf("interval %d begins at %v, the last ended at %v", n, iv.Start, last)
 		}
 		last = iv.End
+		if n < 3 && iv.Open != 2 {
+			t.Errorf("%d calls are open at the end of interval %d, want both", iv.Open, n)
+		}
 		if n++; n == 3 {
 			close(three)
 		}

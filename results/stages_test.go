@@ -68,6 +68,7 @@ func TestTau(t *testing.T) {
 		{"a memory of 40 steps", decaying(20_000, 40, 3), 0.5 / math.Tanh(0.0125), 0.25, 0},
 		{"never changes", make([]float64, 200), 0.5, 0, 0},
 		{"too few samples", noise(50, 1), 0, 0, 0},
+		{"a memory of a fifteenth of the stretch", decaying(600, 40, 4), 0, 0, 10},
 		{"a memory as long as the stretch", ramp(1000, 1, 100), 0, 0, 50},
 	} {
 		got := Tau(c.xs, time.Second)

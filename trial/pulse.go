@@ -334,7 +334,8 @@ func (u *pulse) run(i, seed int, allowed float64, stop func() bool) (outcome, er
 	w.look = w.release + u.after
 	cfg := q.config(&np.Policy, []workloads.Block{{Burn: burn, Data: w.look - burn}}, func() bool { return w.over || stop() })
 	cfg.Service, cfg.Horizon = &frozen, 1
-	cfg.Sample, cfg.Interval = u.freeze/pulseSteps, u.freeze/pulseSteps
+	cfg.Sample = uneven(u.freeze / pulseSteps)
+	cfg.Interval = cfg.Sample
 	cfg.OnSample, cfg.OnInterval = w.sample, w.interval
 	res, err := sim.Run(cfg)
 	if err != nil {

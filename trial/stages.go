@@ -192,9 +192,12 @@ type series struct {
 
 // newSeries samples a stretch about n times.
 func newSeries(from, length time.Duration, n int, sp *service.Spec) *series {
-	s := &series{from: from, to: from + length, step: max(length/time.Duration(n), 1), servers: sp.Servers()}
-	return s
+	return &series{from: from, to: from + length, step: uneven(length / time.Duration(n)), servers: sp.Servers()}
 }
+
+// uneven is a step of about d that does not go into round times: where calls
+// arrive at equal gaps, one that does would see the same moment of each.
+func uneven(d time.Duration) time.Duration { return max(d-d/257, 1) }
 
 // add takes a sample. Where samples were left out, nothing happened.
 func (s *series) add(x sim.Sample) {

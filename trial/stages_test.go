@@ -111,12 +111,12 @@ func staged(t *testing.T, list, service string, rate int, requests uint64, polic
 // requests 20 times as long; 1 ms stands for its unit of time.
 const published = "{replicas: 20, slots: 1, time: 'mixture(98%:exponential(1ms),2%:exponential(20ms))'}"
 
-// TestPulseFindsWhatCollapses: at rho .7 a fixed hedge without budget does not
-// come back from a freeze, and plain, a budget and a service that stops what
-// nobody waits for do.
+// TestPulseFindsWhatCollapses: at rho .7 a hedge at plain's p95 without budget is
+// like plain until a freeze, and does not come back from it; plain, a budget and
+// a service that stops what nobody waits for do.
 func TestPulseFindsWhatCollapses(t *testing.T) {
-	w := staged(t, "blocks,sustained,pulse", published, 10145, 20_000, "plain", "free:hedge=4ms", "paid:hedge=4ms,budget=10%")
-	w.Sustained = 2 * time.Second
+	w := staged(t, "blocks,sustained,pulse", published, 10145, 20_000, "plain", "free:hedge=60ms", "paid:hedge=60ms,budget=10%")
+	w.Sustained = 8 * time.Second
 	r := simulated(t, w, 0, nil)
 	readable(t, r)
 	word := map[string]string{}
@@ -126,9 +126,12 @@ func TestPulseFindsWhatCollapses(t *testing.T) {
 		if s.Pulse != nil && (s.Pulse.Of != pulseRuns || s.Pulse.FreezeNS < int64(100*time.Millisecond) || s.Pulse.AfterNS < 9*s.Pulse.FreezeNS) {
 			t.Errorf("pulse of %s: %+v", s.Policy.Value, *s.Pulse)
 		}
+		if p := s.Pulse; p != nil && p.Before.Value > lostTimes*p.Stationary.Value {
+			t.Errorf("%s is lost before the freeze: %+v", s.Policy.Value, *p)
+		}
 	}
 	for key, want := range map[string]string{
-		"pulse plain": results.Recovered, "pulse free": results.Collapses, "pulse paid": results.Recovered, "sustained free": results.NotStable,
+		"pulse plain": results.Recovered, "pulse free": results.Collapses, "pulse paid": results.Recovered,
 	} {
 		if word[key] != want {
 			t.Errorf("%s: %q, want %q", key, word[key], want)
@@ -144,6 +147,34 @@ func TestPulseFindsWhatCollapses(t *testing.T) {
 	r = simulated(t, staged(t, "", stopping, 10145, 20_000, "plain", "hedge=4ms"), 0, nil)
 	if s := r.Stages[len(r.Stages)-1]; s.Word.Value != results.Recovered {
 		t.Errorf("with work that stops: %+v, %+v", s.Word, s.Pulse)
+	}
+}
+
+// TestPulseByHand: one server that takes 6 ms, a call every 10 ms, frozen for a
+// second: 100 calls wait, which is 600 ms of work, and 4 ms of every 10 are left to
+// work it off: 1.5 s. Looked at before that, it has not recovered.
+func TestPulseByHand(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		after time.Duration
+		word  string
+	}{
+		{"looked at late enough", 4 * time.Second, results.Recovered},
+		{"looked at too early", 1400 * time.Millisecond, results.Collapses},
+	} {
+		w := staged(t, "blocks,pulse", "{time: 6ms, slots: 1}", 100, 100, "plain")
+		w.Arrivals = workloads.Constant
+		w.Pulse = workloads.PulseSpec{Freeze: workloads.Multiple{Span: time.Second}, After: workloads.Multiple{Span: c.after}, Runs: 1}
+		s := simulated(t, w, 0, nil).Stages[1]
+		if s.Word.Value != c.word {
+			t.Errorf("%s: %s, want %s; %+v", c.about, s.Word.Value, c.word, *s.Pulse)
+		}
+		if r := s.Pulse.Recovery; r.Present != (c.word == results.Recovered) || r.Present && (r.Value < 1.3e9 || r.Value > 1.55e9) {
+			t.Errorf("%s: recovery %+v, want shortly before 1.5 s, when little is left", c.about, r)
+		}
+		if p := s.Pulse; p.Stationary.Value < 1.7e6 || p.Stationary.Value > 1.9e6 {
+			t.Errorf("%s: %v ns of work are stationary, want 1.8 ms", c.about, p.Stationary.Value)
+		}
 	}
 }
 
