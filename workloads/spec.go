@@ -270,7 +270,11 @@ func checkGiven(p *policy.Policy, given map[string]bool) error {
 		return errors.New("jitter says nothing of backoff.kind=decorrelated, which is drawn already")
 	}
 	if given["budget"] && p.Budget.Kind == policy.BudgetTokens && p.Budget.Deposit == 0 && p.Budget.Capacity == 0 {
-		return errors.New("budget = 0% would not limit, want more, or budget.capacity for a fixed number")
+		more := "hedge"
+		if p.Retry.Max > 0 {
+			more = fmt.Sprintf("retry=%d", p.Retry.Max)
+		}
+		return fmt.Errorf("budget=0%% pays for none of %s, want more, budget.capacity for a fixed number, or no budget", more)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func TestParsePolicyErrors(t *testing.T) {
 		{"a cap below the wait", "retry=1,backoff=2s..1s", `policy "retry=1,backoff=2s..1s": backoff = "2s..1s", want a cap of at least the first wait`},
 		{"a factor that shrinks", "retry=1,backoff=1s,backoff.factor=0.5", `policy "retry=1,backoff=1s,backoff.factor=0.5": backoff.factor = "0.5", want from 1 to 1000000000`},
 		{"a factor that is no number", "retry=1,backoff=1s,backoff.factor=NaN", `policy "retry=1,backoff=1s,backoff.factor=NaN": backoff.factor = "NaN", want a number`},
-		{"a budget of nothing", "retry=1,budget=0%", `policy "retry=1,budget=0%": budget = 0% would not limit, want more, or budget.capacity for a fixed number`},
+		{"a budget of nothing", "retry=1,budget=0%", `policy "retry=1,budget=0%": budget=0% pays for none of retry=1, want more, budget.capacity for a fixed number, or no budget`},
 		{"backoff says nothing alone", "backoff=1s", `policy "backoff=1s": backoff needs retry or attempts`},
 		{"hedge.max says nothing alone", "hedge.max=2", `policy "hedge.max=2": hedge.max needs hedge`},
 		{"a window needs a tracked delay", "hedge=5ms,hedge.window=5s", `policy "hedge=5ms,hedge.window=5s": hedge.window needs a hedge after a percentile such as hedge=p95`},
