@@ -28,7 +28,7 @@ const (
 	lostShare = 0.05
 	// referenceCalls is the number of plain calls of each seed that say what is
 	// stationary.
-	referenceCalls = 50_000
+	referenceCalls = 20_000
 	// pulseRoom is the part of the calls that the simulator holds that may pile up
 	// during a freeze.
 	pulseRoom = 8
@@ -98,7 +98,7 @@ func (u *pulse) reference(r *results.Run, stop func() bool) (why string, err err
 		full        bool
 	}
 	list := make([]seen, u.runs)
-	if _, err := spread(u.runs, stop, func(i int) error {
+	if _, err := spreadOn(workers(0), u.runs, stop, func(i int) error {
 		q := p.reseeded(uint64(i))
 		s := newSeries(b.Burn, b.Data, 1000, p.Workload.Service)
 		cfg := q.config(&np.Policy, []workloads.Block{b}, stop)
@@ -244,7 +244,7 @@ func (u *pulse) policies(r *results.Run, stop func() bool) ([]results.Stage, err
 	p := u.plan
 	k := len(p.Workload.Policies)
 	all := make([]outcome, k*u.runs)
-	_, err := spread(len(all), stop, func(i int) (err error) {
+	_, err := spreadOn(workers(2*p.Workload.Rate.PerSecond()*(u.freeze+u.after).Seconds()), len(all), stop, func(i int) (err error) {
 		all[i], err = u.run(i%k, i/k, u.allowed(r, i%k), stop)
 		return err
 	})

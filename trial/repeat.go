@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"latencylab/results"
 	"latencylab/sim"
@@ -23,15 +24,30 @@ func closed(c <-chan struct{}) func() bool {
 	}
 }
 
-// spread calls f with 0 to n-1 on as many goroutines as there are cores, and
-// begins them in that order. Once stop says true none but the first is begun.
-// It returns how many were begun, all of which have returned, and the error of
-// the first that failed.
-func spread(n int, stop func() bool, f func(i int) error) (begun int, err error) {
-	return spreadOn(runtime.GOMAXPROCS(0), n, stop, f)
+// crowded is how many simulations may run at once where each may take up to 1 GB
+// on its way to the largest number of open calls.
+const crowded = 2
+
+// workers is how many simulations may run at once, when each may have so many
+// calls and attempts open: as many as there are cores, as long as their records
+// fit into a few GB.
+func workers(open float64) int {
+	return min(runtime.GOMAXPROCS(0), max(crowded, int(2*crowded*sim.MaxOpen/max(min(open, sim.MaxOpen), 1))))
 }
 
-// spreadOn is spread on at most so many goroutines.
+// piles is how many calls are open at the end of a simulation of that time, when
+// none of them is answered; 0 where first attempts do not outrun the service.
+func (p *Plan) piles(d time.Duration) float64 {
+	if rho, _, _ := p.load(); rho <= 1 {
+		return 0
+	}
+	return p.Workload.Rate.PerSecond() * d.Seconds()
+}
+
+// spreadOn calls f with 0 to n-1 on at most so many goroutines, and begins them
+// in that order. Once stop says true none but the first is begun. It returns how
+// many were begun, all of which have returned, and the error of the first that
+// failed.
 func spreadOn(workers, n int, stop func() bool, f func(i int) error) (begun int, err error) {
 	errs := make([]error, n)
 	var failed atomic.Bool
@@ -78,10 +94,6 @@ func (p *Plan) reseeded(by uint64) *Plan {
 	return &q
 }
 
-// overflowed are the simulations that may run at once when one of the first
-// seed's ran out of room: each takes up to 1 GB on its way there.
-const overflowed = 2
-
 // repeat simulates the plan with the next seeds, on all cores, and adds the
 // spread of the figures to r, which holds the Run of the first seed.
 func (p *Plan) repeat(r *results.Run, all []simulation, stop func() bool) error {
@@ -102,13 +114,13 @@ func (p *Plan) repeat(r *results.Run, all []simulation, stop func() bool) error 
 				first[i] = noRoom()
 			}
 		}
-		workers := runtime.GOMAXPROCS(0)
+		open := p.piles(p.data())
 		if r.Void != "" {
-			workers = min(workers, overflowed)
+			open = sim.MaxOpen
 		}
 		rest := make([]results.Sample, (p.Runs-1)*k)
 		done := make([]bool, len(rest))
-		if _, err := spreadOn(workers, len(rest), stop, func(i int) (err error) {
+		if _, err := spreadOn(workers(open), len(rest), stop, func(i int) (err error) {
 			rest[i], done[i], err = p.reseeded(uint64(1+i/k)).sample(r, i%k, stop)
 			return err
 		}); err != nil {

@@ -135,7 +135,7 @@ func Sim(p *Plan, now time.Time, interrupt <-chan struct{}) (*results.Run, error
 		p, stages = p.advised(&st), append(stages, st)
 	}
 	all := make([]simulation, len(p.Workload.Policies))
-	begun, err := spread(len(all), stop, func(i int) (err error) {
+	begun, err := spreadOn(workers(p.piles(p.data())), len(all), stop, func(i int) (err error) {
 		all[i], err = p.simPolicy(i, stop)
 		return err
 	})

@@ -230,8 +230,9 @@ func noStage(name, policy, reason string) results.Stage {
 // interrupted is why a stage has no word.
 const interruptedReason = "the run was interrupted"
 
-// simStages runs one stage for each policy on all cores.
-func (p *Plan) simStages(name string, stop func() bool, one func(i int) (results.Stage, error)) ([]results.Stage, error) {
+// simStages runs one stage for each policy on all cores; so many calls may be open
+// in each.
+func (p *Plan) simStages(name string, open float64, stop func() bool, one func(i int) (results.Stage, error)) ([]results.Stage, error) {
 	list := make([]results.Stage, len(p.Workload.Policies))
 	for i := range list {
 		list[i] = noStage(name, p.Workload.Policies[i].Name, interruptedReason)
@@ -239,7 +240,7 @@ func (p *Plan) simStages(name string, stop func() bool, one func(i int) (results
 	if stop() {
 		return list, nil
 	}
-	_, err := spread(len(list), stop, func(i int) (err error) {
+	_, err := spreadOn(workers(open), len(list), stop, func(i int) (err error) {
 		list[i], err = one(i)
 		return err
 	})
@@ -254,7 +255,11 @@ func (p *Plan) simAfter(r *results.Run, before []results.Stage, stop func() bool
 	}
 	r.Stages = append(before, blocksStage())
 	if p.has(workloads.Sustained) {
-		list, err := p.simStages(results.StageSustained, stop, func(i int) (results.Stage, error) { return p.simSustained(i, stop) })
+		open := p.piles(p.sustainedTime(true))
+		if r.Void != "" {
+			open = sim.MaxOpen
+		}
+		list, err := p.simStages(results.StageSustained, open, stop, func(i int) (results.Stage, error) { return p.simSustained(i, stop) })
 		if err != nil {
 			return err
 		}
