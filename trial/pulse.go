@@ -89,7 +89,8 @@ func (p *Plan) simPulse(r *results.Run, stop func() bool) ([]results.Stage, erro
 func (u *pulse) reference(r *results.Run, stop func() bool) (why string, err error) {
 	p := u.plan
 	np := plainPolicy()
-	b := workloads.Block{Burn: max(p.Warmup, DefaultWarmup), Data: max(span(p.Workload.Rate, referenceCalls), DefaultWarmup)}
+	data := span(p.Workload.Rate, referenceCalls)
+	b := workloads.Block{Burn: max(p.Warmup, data/4), Data: data}
 	type seen struct {
 		work, calls float64
 		ok          *histo.Histogram
