@@ -138,9 +138,29 @@ func runInterference(o Options) (*Result, error) {
 			r.refer(name, "another simulator, medians of 8 seeds", append(p, word(verdict(p[0], p[1])))...)
 		}
 	}
+	r.interferencePlot()
 	r.interferenceNotes(cmp.Or(o.Requests, interferenceCalls))
 	r.interferenceClaims()
 	return r, nil
+}
+
+// interferencePlot is what each way of comparing says of the hedge against the
+// load.
+func (r *Result) interferencePlot() {
+	p := Plot{Title: "p99 with the hedge in parts of p99 without: below 1 it looks better; alone it has no end at rho 0.55",
+		X: Axis{Label: "rho", Min: 0.45, Max: 0.55}, Y: Axis{Label: "hedge/plain", Log: true, Min: 0.2, Max: 2}, Rows: 10}
+	for _, way := range interferenceWays {
+		s := Series{Name: way.name}
+		for _, rho := range interferenceRhos {
+			row := fmt.Sprintf("rho %.2f %s", rho, way.name)
+			plain, hedge := r.value(row, "plain_p99_u"), r.value(row, "hedge_p99_u")
+			if plain.Present && hedge.Present {
+				s.Points = append(s.Points, Point{rho, hedge.Value / plain.Value})
+			}
+		}
+		p.Series = append(p.Series, s)
+	}
+	r.Plots = append(r.Plots, p)
 }
 
 // verdict says what the two figures say of the second policy.

@@ -16,10 +16,10 @@ var retryRulesLab = Lab{
 	noExport: "each row is one call against a script of answers; its policy is printed with its table",
 }
 
-// retryHelper is the policy of the published helper: three attempts of at most
-// a second, full jitter from 100 ms to 2 s, and a budget of one token in ten
-// calls.
-const retryHelper = "attempts=3,backoff=100ms..2s,attempt-timeout=1s,budget=10%"
+// retryHelper is the policy of the published helper, a preset: three attempts of
+// at most a second, full jitter from 100 ms to 2 s, and a budget of one token in
+// ten calls.
+const retryHelper = "seed-helper"
 
 // retryRules are the rows: what the server answers, in order; the last answer
 // repeats.
@@ -66,7 +66,11 @@ func runRetryRules(o Options) (*Result, error) {
 		r.says(row.name, "result", row.result)
 		r.equals(row.name, "attempts", row.attempts)
 	}
-	r.note("policy: %s, and the deadline of the row (10 s where it names none)", retryHelper)
+	ps, err := policies(retryHelper)
+	if err != nil {
+		return nil, err
+	}
+	r.note("policy: preset %s, which is %s, and the deadline of the row (10 s where it names none)", retryHelper, ps[0].Spec)
 	return r, nil
 }
 
