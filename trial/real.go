@@ -73,6 +73,11 @@ func (s *Setup) Check(p *Plan) error {
 	if s.Site == nil && w.Service == nil {
 		return fmt.Errorf("workload %s has neither service nor endpoint, want one of them or a URL", w.Name)
 	}
+	for i := range w.Policies {
+		if w.Policies[i].Policy.Cancel == policy.CancelTied {
+			return fmt.Errorf("policy %s: cancel=tied, but servers on sockets do not tell each other of copies: want close, drain or reset, or loadgen sim", w.Policies[i].Name)
+		}
+	}
 	if _, err := s.templates(p, newRunID()); err != nil {
 		return err
 	}
