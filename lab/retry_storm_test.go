@@ -78,6 +78,9 @@ func stormWaits(spread bool, base func(age int) int) func(age, n int) []int {
 }
 
 func TestRetryStormIsThePublishedModel(t *testing.T) {
+	if raced {
+		t.Skip("long, and of one goroutine: runs in the steps without the race detector")
+	}
 	fixed := func(int) int { return 10 }
 	doubled := func(age int) int { return 10 << age }
 	models := []struct {
