@@ -214,10 +214,10 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 		k.unsent++
 		k.c.funds.refund(Hedged, k.cost, now)
 		k.cost = 0
-		return k.lost(Result{}, now)
+		return k.lost(now)
 	case r.Disposition == DispWithdrawn:
 		k.close(slot, endCancelled, now)
-		return k.lost(Result{}, now)
+		return k.lost(now)
 	}
 	k.cause = causeFailure
 	how := endOf(r.Status)
@@ -262,25 +262,26 @@ func (k *Call) accept(now clock.Time) {
 }
 
 // lost goes on after an attempt that ended without any answer of its own.
-func (k *Call) lost(r Result, now clock.Time) Action {
+func (k *Call) lost(now clock.Time) Action {
 	if k.live != 0 {
 		return Action{Timer: k.timer()}
 	}
-	return k.retry(r.Hint, now)
+	return k.retry(0, now)
 }
 
 // failed goes on after a failure that another attempt may mend; the attempt is
 // closed.
 func (k *Call) failed(r Result, now clock.Time) Action {
 	h := &k.c.hedge
+	won := h.Win == WinAny && r.Status != 0 // it ends the group, which may be retried
 	var cancel uint8
-	if k.live != 0 && (h.OnError == OnErrorStop || h.Win == WinAny && r.Status != 0) {
+	if won || h.OnError == OnErrorStop {
 		cancel = k.drop(k.live, endCancelled, now)
 		k.next = clock.Never
 	}
 	var a Action
 	switch {
-	case h.OnError == OnErrorNext && k.hedges < k.c.hedges:
+	case !won && h.OnError == OnErrorNext && k.hedges < k.c.hedges:
 		a = k.nextNow(r.Hint, now)
 	case k.live != 0:
 		a.Timer = k.timer()

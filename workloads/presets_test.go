@@ -295,8 +295,8 @@ func TestHedgedHTTP(t *testing.T) {
 	if a = k.Reply(0, policy.Result{Disposition: policy.DispRetryable, Phase: policy.PhaseBody}, at(11*ms)); a.Attempt != 3 {
 		t.Errorf("an error: %+v", a)
 	}
-	if a = r.answer(k, 1, 500, at(12*ms)); a.Finish != policy.Failed || a.Cancel != 1 {
-		t.Errorf("a 500: %+v", a)
+	if a = r.answer(k, 1, 503, at(12*ms)); a.Finish != policy.Failed || a.Cancel != 1 {
+		t.Errorf("a 503: %+v", a)
 	}
 	k, a = r.start(0)
 	n := 1
