@@ -79,7 +79,7 @@ func runLab(a *app, args []string) error {
 	opts.Interrupt = interrupt
 	r, err := l.Run(opts)
 	if errors.Is(err, lab.ErrInterrupted) {
-		return &failure{exitInterrupted, err}
+		return &failure{exitInterrupted, lab.ErrInterrupted}
 	}
 	if err != nil {
 		return err
