@@ -3,12 +3,13 @@ package workloads
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
 // TestPolicyPages: every SPEC of docs/policies reads, the table of presets is
-// the presets, every page is in the index, has a picture of its own where it is
+// the presets, every page is in the index, every key of a SPEC on some page, has a picture of its own where it is
 // about one policy, and links to nothing that is not there.
 func TestPolicyPages(t *testing.T) {
 	dir := filepath.Join("..", "docs", "policies")
@@ -20,7 +21,7 @@ func TestPolicyPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs := 0
+	specs, all := 0, ""
 	for _, page := range pages {
 		data, err := os.ReadFile(page)
 		if err != nil {
@@ -30,6 +31,7 @@ func TestPolicyPages(t *testing.T) {
 		if name != "README.md" && !strings.Contains(string(index), "("+name+")") {
 			t.Errorf("%s is not in the index", name)
 		}
+		all += text
 		in := false
 		for n, l := range strings.Split(text, "\n") {
 			if strings.HasPrefix(l, "```") {
@@ -59,6 +61,11 @@ func TestPolicyPages(t *testing.T) {
 		picture := strings.TrimSuffix(name, ".md") + ".svg"
 		if strings.Contains(text, "go run ./scripts/pictures ") && !strings.Contains(text, "]("+picture+")") {
 			t.Errorf("%s does not show %s", name, picture)
+		}
+	}
+	for _, key := range specKeyNames {
+		if !regexp.MustCompile("(?m)(`|^|,|:)" + regexp.QuoteMeta(key) + "(`|=|,|$)").MatchString(all) {
+			t.Errorf("no page names the key %s", key)
 		}
 	}
 	if specs < 25 {

@@ -15,7 +15,7 @@ const (
 // colours stand out from white and from each other, also for most of those who
 // see fewer colours; dashes tell the lines apart as well.
 var (
-	colours = []string{"#1f5fa8", "#c4501b", "#3d7a33", "#7b4aa0"}
+	colours = []string{"#1f5fa8", "#c4501b", "#3d7a33", "#7b4aa0", "#8a6d00"}
 	dashes  = []string{"", "7 4", "2 4", "12 4 2 4"}
 )
 
@@ -82,17 +82,22 @@ func (c *chart) svg() string {
 	}
 	f(`<text x="%d" y="%d" text-anchor="middle" fill="#111">%s</text>`, (left+width-right)/2, height-14, escape(c.x.title))
 	f(`<text x="%d" y="%d" fill="#111">%s</text>`, 12, top-10, escape(c.y.title))
-	legend := left
+	legend, row := left, 40
 	for i, l := range c.lines {
-		c.draw(&b, i, legend, l)
-		legend += 36 + 7*len([]rune(l.name)) + 20 // 7 is the width of most letters
+		wide := 36 + 15*len([]rune(l.name))/2 // 7.5 is the width of most letters
+		if legend+wide > width {
+			legend, row = left, row+17
+		}
+		c.draw(&b, i, legend, row, l)
+		legend += wide + 20
 	}
 	f(`</svg>`)
 	return b.String()
 }
 
-// draw writes one line and its entry in the legend, which begins at x.
-func (c *chart) draw(b *strings.Builder, i, x int, l line) {
+// draw writes one line and its entry in the legend, which begins at x and has
+// its middle at y.
+func (c *chart) draw(b *strings.Builder, i, x, y int, l line) {
 	style := fmt.Sprintf(`stroke="%s" stroke-width="2.2"`, colours[i%len(colours)])
 	if d := dashes[i%len(dashes)]; d != "" {
 		style += fmt.Sprintf(` stroke-dasharray="%s"`, d)
@@ -100,7 +105,7 @@ func (c *chart) draw(b *strings.Builder, i, x int, l line) {
 	var path strings.Builder
 	pen := "M"
 	for _, p := range l.points {
-		if math.IsInf(p.y, 0) || math.IsNaN(p.y) || p.x < c.x.low || p.x > c.x.top {
+		if math.IsInf(p.y, 0) || math.IsNaN(p.y) || p.x < c.x.low || p.x > c.x.top*(1+1e-9) { // what was added up may be off in its last bit
 			pen = "M"
 			continue
 		}
@@ -109,8 +114,8 @@ func (c *chart) draw(b *strings.Builder, i, x int, l line) {
 		pen = "L"
 	}
 	fmt.Fprintf(b, `<path fill="none" %s d="%s"/>`+"\n", style, strings.TrimSpace(path.String()))
-	fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="40" y2="40" %s/>`+"\n", x, x+30, style)
-	fmt.Fprintf(b, `<text x="%d" y="44" fill="#111">%s</text>`+"\n", x+36, escape(l.name))
+	fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%d" y2="%d" %s/>`+"\n", x, x+30, y, y, style)
+	fmt.Fprintf(b, `<text x="%d" y="%d" fill="#111">%s</text>`+"\n", x+36, y+4, escape(l.name))
 }
 
 func escape(s string) string {

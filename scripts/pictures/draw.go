@@ -20,10 +20,12 @@ func deadlines() (*chart, error) {
 	c := &chart{title: "Answers in time of a service that is asked for too much",
 		x: axis{title: "arrivals, in parts of what the service can do", low: 0.5, top: 2, ticks: steps(0.5, 2, 0.25)},
 		y: axis{title: "calls answered within 200 ms", low: 0, top: 1, ticks: steps(0, 1, 0.25), label: percent}}
+	const told = "deadline=200ms,deadline.wire=x-deadline-ms"
 	for _, v := range []struct{ name, spec, heeds string }{
-		{"no deadline", "plain", "ignore"},
 		{"deadline, not told", "deadline=200ms", "ignore"},
-		{"told, and heeded", "deadline=200ms,deadline.wire=x-deadline-ms", "queued"},
+		{"told: queued", told, "queued"},
+		{"told: running", told, "running"},
+		{"queued, newest first", told, "queued\ndiscipline: lifo"},
 	} {
 		l, err := each(v.name, steps(0.5, 2, 0.125), func(x float64) (float64, error) {
 			r, err := world{spec: v.spec, service: "time: exponential(10ms)\nslots: 4\ndeadline: " + v.heeds + "\n", rate: 400 * x, calls: 20_000}.run(
@@ -45,19 +47,30 @@ func deadlines() (*chart, error) {
 func timeouts() (*chart, error) {
 	c := &chart{title: "An attempt timeout of T with one retry; 2 % of attempts hang",
 		x: axis{title: "T in ms (the service: lognormal, median 20 ms, sigma 0.5)", low: 15, top: 200, log: true, ticks: []float64{20, 30, 50, 70, 100, 200}},
-		y: axis{title: "share", low: 1e-3, top: 1, log: true, ticks: []float64{1e-3, 1e-2, 1e-1, 1}, label: percent}}
-	cut, failed := line{name: "attempts cut off, and as many retries"}, line{name: "failed calls"}
+		y: axis{title: "share", low: 1e-4, top: 1, log: true, ticks: []float64{1e-4, 1e-3, 1e-2, 1e-1, 1}, label: percent}}
+	cut, wrongly, failed := line{name: "attempts cut off"}, line{name: "cut off wrongly: none hangs"}, line{name: "failed calls"}
+	share := func(n, of uint64) float64 { // nothing has no place on a logarithmic axis
+		if n == 0 {
+			return inf
+		}
+		return float64(n) / float64(of)
+	}
 	for _, x := range []float64{15, 18, 22, 27, 33, 40, 50, 62, 75, 90, 110, 135, 165, 200} {
-		r, err := world{spec: fmt.Sprintf("retry=1,attempt-timeout=%dms,deadline=2s", int(x)),
-			service: "time: lognormal(20ms,0.5)\nfault: {hang: 2%}\n", rate: 1000, calls: 200_000}.run(nil)
+		w := world{spec: fmt.Sprintf("retry=1,attempt-timeout=%dms,deadline=2s", int(x)),
+			service: "time: lognormal(20ms,0.5)\n", rate: 1000, calls: 200_000}
+		r, err := w.run(nil)
 		if err != nil {
 			return nil, err
 		}
-		a := &r.Ledger.Attempts
-		cut.points = append(cut.points, point{x, float64(a.TimedOut) / float64(a.Sent)})
-		failed.points = append(failed.points, point{x, max(float64(r.Ledger.Calls.Failed)/float64(r.Ledger.Calls.Scheduled), 1e-4)})
+		wrongly.points = append(wrongly.points, point{x, share(r.Ledger.Attempts.TimedOut, r.Ledger.Attempts.Sent)})
+		w.service += "fault: {hang: 2%}\n"
+		if r, err = w.run(nil); err != nil {
+			return nil, err
+		}
+		cut.points = append(cut.points, point{x, share(r.Ledger.Attempts.TimedOut, r.Ledger.Attempts.Sent)})
+		failed.points = append(failed.points, point{x, share(r.Ledger.Calls.Failed, r.Ledger.Calls.Scheduled)})
 	}
-	c.lines = []line{cut, failed}
+	c.lines = []line{cut, wrongly, failed}
 	return c, nil
 }
 
@@ -87,7 +100,12 @@ func retries() (*chart, error) {
 func backoffs() (*chart, error) {
 	c := &chart{title: "1,000 clients fail at once and retry three times",
 		x: axis{title: "seconds after the failure", low: 0, top: 8, ticks: steps(0, 8, 1)},
-		y: axis{title: "retries in 50 ms", low: 1, top: 1000, log: true, ticks: []float64{1, 10, 100, 1000}}}
+		y: axis{title: "retries in 50 ms", low: 1, top: 1000, log: true, ticks: []float64{1, 10, 100, 1000}, label: func(v float64) string {
+			if v == 1 {
+				return "0, 1"
+			}
+			return fmt.Sprintf("%g", v)
+		}}}
 	for _, spec := range []string{"jitter=none", "jitter=equal", "jitter=full", "backoff.kind=decorrelated"} {
 		np, err := workloads.ParsePolicy("retry=3,backoff=1s," + spec)
 		if err != nil {
@@ -156,8 +174,8 @@ func stormOf(title string, lines ...[2]string) (*chart, error) {
 		x: axis{title: "seconds (the service is away from 5 to 15 s)", low: 0, top: 40, ticks: steps(0, 40, 5)},
 		y: axis{title: "attempts in 100 ms (capacity 100, 50 above 150)", low: 0, top: 400, ticks: steps(0, 400, 100)}}
 	for _, named := range lines {
-		l, err := world{spec: named[1], service: storm, rate: 800, calls: 800 * 40, constant: true}.over(named[0], 100*time.Millisecond,
-			func(s sim.Sample) float64 { return float64(s.Sent) })
+		w := world{spec: named[1], service: storm, rate: 800, calls: 800 * 40, constant: true, burn: 20 * time.Second}
+		l, err := w.over(named[0], 100*time.Millisecond, func(s sim.Sample) float64 { return float64(s.Sent) })
 		if err != nil {
 			return nil, err
 		}
@@ -177,8 +195,9 @@ func breakers() (*chart, error) {
 }
 
 func throttles() (*chart, error) {
-	return stormOf("A throttle stops most calls before they are sent", [2]string{"three retries", "retry=3,backoff=1s"},
-		[2]string{"with a throttle, K 1.5 over 10 s", "retry=3,backoff=1s,throttle=1.5,throttle.window=10s"})
+	return stormOf("A throttle acts when its window has seen enough failures", [2]string{"three retries", "retry=3,backoff=1s"},
+		[2]string{"with a throttle, K 2 over 10 s", "retry=3,backoff=1s,throttle=2,throttle.window=10s"},
+		[2]string{"K 1.5 over 10 s", "retry=3,backoff=1s,throttle=1.5,throttle.window=10s"})
 }
 
 // limits: what a limit of attempts in flight does to calls of an overloaded service.

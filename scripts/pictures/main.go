@@ -28,6 +28,7 @@ var drawings = []struct {
 }{
 	{"deadline", deadlines}, {"timeouts", timeouts}, {"retry", retries}, {"backoff", backoffs}, {"hedge", hedges},
 	{"budget", budgets}, {"breaker", breakers}, {"throttle", throttles}, {"limit", limits}, {"picker", pickers},
+	{"presets", presetLoads}, {"when-not-to-hedge", whenNot},
 }
 
 func main() {
@@ -66,8 +67,9 @@ type world struct {
 	spec, service string
 	rate          float64
 	calls         uint64
-	constant      bool // arrivals at equal distances
-	post          bool // not idempotent
+	constant      bool          // arrivals at equal distances
+	burn          time.Duration // before the calls, and before outages count
+	post          bool          // not idempotent
 }
 
 // run simulates w; see, if not nil, changes the Config.
@@ -87,7 +89,7 @@ func (w world) run(see func(*sim.Config)) (*sim.Result, error) {
 	cfg := sim.Config{
 		Policy: np.Policy, Service: svc, Seed: 1, TargetSeed: 1, Idempotent: !w.post,
 		Arrivals: workloads.NewArrivals(kind, units.Rate(w.rate*1e6), 1),
-		Blocks:   []workloads.Block{{Calls: w.calls}}, Horizon: 20 * time.Second,
+		Blocks:   []workloads.Block{{Burn: w.burn, Calls: w.calls}}, Horizon: 20 * time.Second,
 	}
 	if see != nil {
 		see(&cfg)
@@ -96,12 +98,14 @@ func (w world) run(see func(*sim.Config)) (*sim.Result, error) {
 }
 
 // over samples a run at multiples of a time and returns a line of what each
-// sample shows, against seconds.
+// sample shows, against the seconds since the burn-in.
 func (w world) over(name string, every time.Duration, f func(sim.Sample) float64) (line, error) {
 	l := line{name: name}
 	_, err := w.run(func(c *sim.Config) {
 		c.Sample = every
-		c.OnSample = func(s sim.Sample) { l.points = append(l.points, point{time.Duration(s.At).Seconds(), f(s)}) }
+		c.OnSample = func(s sim.Sample) {
+			l.points = append(l.points, point{(time.Duration(s.At) - w.burn).Seconds(), f(s)})
+		}
 	})
 	return l, err
 }
