@@ -391,7 +391,7 @@ func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err erro
 // dialFailed ends the attempt that waits longest for the replica.
 func (l *loop) dialFailed(endpoint uint16, err error) {
 	if l.failedAt = l.now; l.dialErr == nil {
-		l.dialErr = fmt.Errorf("%s: %w", l.eng.cfg.Endpoints[endpoint], err)
+		l.dialErr = fmt.Errorf("%s: %w", l.eng.cfg.Endpoints[endpoint].Name, err)
 	}
 	key := ledger.ErrorKey{Class: classOf(err, ledger.ClassOther), Phase: policy.PhaseConnect}
 	w, ok := l.dequeue(endpoint)
@@ -420,7 +420,7 @@ func (l *loop) count(b *ledger.Ledger, key ledger.ErrorKey, err error, endpoint 
 	if b.Again(key) {
 		return
 	}
-	at := l.eng.cfg.Endpoints[endpoint].String()
+	at := l.eng.cfg.Endpoints[endpoint].Name
 	var sample string
 	switch {
 	case key.Status != 0:

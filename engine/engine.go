@@ -3,8 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +33,7 @@ type Lane struct {
 type Config struct {
 	Lanes []Lane
 	// Endpoints are the replicas, at least one.
-	Endpoints []netip.AddrPort
+	Endpoints []Endpoint
 	// Threads is the number of loops, at least 1. A lane whose policy has state
 	// that calls share runs on at most Clients of them.
 	Threads int
@@ -136,14 +136,19 @@ func New(cfg Config) (*Engine, error) {
 		return nil, errors.New("engine: no policy")
 	case len(cfg.Lanes) > 255:
 		return nil, fmt.Errorf("engine: %d policies, want at most 255", len(cfg.Lanes))
-	case len(cfg.Endpoints) == 0:
-		return nil, errors.New("engine: no endpoint")
-	case len(cfg.Endpoints) > 1<<16-1:
-		return nil, fmt.Errorf("engine: %d endpoints, want at most 65535", len(cfg.Endpoints))
 	case cfg.Threads < 1:
 		return nil, fmt.Errorf("engine: %d threads, want at least 1", cfg.Threads)
 	case cfg.Connections < cfg.Threads:
 		return nil, fmt.Errorf("engine: %d connections for %d threads, want at least one each", cfg.Connections, cfg.Threads)
+	}
+	cfg.Endpoints = slices.Clone(cfg.Endpoints)
+	if err := checkEndpoints(cfg.Endpoints); err != nil {
+		return nil, err
+	}
+	for i := range cfg.Endpoints {
+		if ep := &cfg.Endpoints[i]; ep.Name == "" {
+			ep.Name = ep.Addrs[0].String()
+		}
 	}
 	if cfg.Interval == 0 {
 		cfg.Interval = time.Second

@@ -113,7 +113,7 @@ func (l *loop) dial(endpoint uint16) {
 	if l.dialled == 0 {
 		l.dialled = clock.Now()
 	}
-	fd, err := Dial(l.eng.cfg.Endpoints[endpoint])
+	fd, err := Dial(l.eng.cfg.Endpoints[endpoint].Addrs[0])
 	if err == nil {
 		i, cn := l.conns.take()
 		*cn = conn{index: i, gen: cn.gen + 1, fd: int32(fd), endpoint: endpoint, lane: uint8(l.run.lane), state: connDialing, sent: clock.Now()}

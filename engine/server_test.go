@@ -90,7 +90,7 @@ func ok(_ int64, _ *http.Request, c net.Conn) bool {
 // config returns an engine of one lane per policy at 1,000 calls a second.
 func config(t *testing.T, at []netip.AddrPort, ps ...policy.Policy) Config {
 	t.Helper()
-	cfg := Config{Endpoints: at, Threads: 1, Connections: 64, Seed: 1, Drain: 2 * time.Second, Idempotent: true,
+	cfg := Config{Endpoints: EndpointsAt(at...), Threads: 1, Connections: 64, Seed: 1, Drain: 2 * time.Second, Idempotent: true,
 		Within:   []time.Duration{10 * time.Millisecond},
 		Arrivals: workloads.NewArrivals(workloads.Poisson, units.Rate(1000e6), 1)}
 	for i := range ps {
@@ -113,7 +113,7 @@ func benchConfig(b *testing.B, at netip.AddrPort, p *policy.Policy) Config {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return Config{Lanes: []Lane{{Name: "p", Policy: p, Template: tmpl}}, Endpoints: []netip.AddrPort{at}, Threads: 1, Connections: 16, Closed: true, Drain: time.Second, Idempotent: true}
+	return Config{Lanes: []Lane{{Name: "p", Policy: p, Template: tmpl}}, Endpoints: EndpointsAt(at), Threads: 1, Connections: 16, Closed: true, Drain: time.Second, Idempotent: true}
 }
 
 func drive(t *testing.T, cfg Config, b workloads.Block) *Block {

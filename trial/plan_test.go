@@ -188,7 +188,7 @@ func TestResolveTakesAddressesAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"127.0.0.1:80", "[::1]:81", "127.0.0.1:82"} {
-		if got := s.Replicas[i].String(); got != want {
+		if got := s.Endpoints[i].Addrs[0].String(); got != want {
 			t.Errorf("replica %d is %s, want %s", i, got, want)
 		}
 	}

@@ -281,7 +281,7 @@ func (m *measurement) reach(ctx context.Context) error {
 func (m *measurement) config(interval time.Duration, on func(engine.Interval)) engine.Config {
 	p, w := m.plan, &m.plan.Workload
 	cfg := engine.Config{
-		Endpoints: m.site.Replicas, Threads: w.Threads, Connections: w.Connections, Closed: p.Closed,
+		Endpoints: m.site.Endpoints, Threads: w.Threads, Connections: w.Connections, Closed: p.Closed,
 		Seed: w.Seed, Drain: w.Drain, Within: w.Within, Idempotent: w.Request.Idempotent(),
 		Spin: m.setup.spin(p), Interval: interval, OnInterval: on,
 	}
@@ -340,9 +340,9 @@ func (m *measurement) embed() error {
 		return err
 	}
 	m.site.Path, m.ledgerURL, m.targetSeed = m.plan.Workload.Request.Path, m.child.LedgerURL(), &m.plan.TargetSeed
+	m.site.Endpoints = engine.EndpointsAt(m.child.Replicas...)
 	for _, a := range m.child.Replicas {
 		m.site.Names = append(m.site.Names, a.String())
-		m.site.Replicas = append(m.site.Replicas, a)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"latencylab/engine"
 )
 
 // resolveTimeout bounds the look-up of all names.
@@ -24,9 +26,10 @@ type Site struct {
 	Host string
 	// Path is the request target, from its slash.
 	Path string
-	// Names are the replicas as host:port, Replicas their addresses.
-	Names    []string
-	Replicas []netip.AddrPort
+	// Names are the replicas as host:port, Endpoints the same with addresses
+	// once Resolve has found them.
+	Names     []string
+	Endpoints []engine.Endpoint
 }
 
 // ParseSite reads a URL and the endpoints that serve it. Without endpoints the
@@ -122,13 +125,13 @@ func hostPort(u *url.URL) string {
 func (s *Site) Resolve(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, resolveTimeout)
 	defer stop()
-	s.Replicas = s.Replicas[:0]
+	s.Endpoints = s.Endpoints[:0]
 	for _, name := range s.Names {
 		a, err := resolve(ctx, name)
 		if err != nil {
 			return err
 		}
-		s.Replicas = append(s.Replicas, a)
+		s.Endpoints = append(s.Endpoints, engine.Endpoint{Name: name, Addrs: []netip.AddrPort{a}})
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ func TestNumericHostsAreNotTried(t *testing.T) {
 		"127.0.0.1:1": "127.0.0.1:1", "[::1]:80": "[::1]:80", "[::ffff:10.0.0.1]:80": "10.0.0.1:80",
 	} {
 		s := &Site{Names: []string{name}}
-		if err := s.Resolve(ctx); err != nil || s.Replicas[0].String() != want {
-			t.Errorf("%s: %v, %v, want %s", name, s.Replicas, err, want)
+		if err := s.Resolve(ctx); err != nil || s.Endpoints[0].Addrs[0].String() != want {
+			t.Errorf("%s: %v, %v, want %s", name, s.Endpoints, err, want)
 		}
 	}
 }
