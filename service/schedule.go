@@ -10,6 +10,9 @@ import (
 // outage returns how a request that arrives now ends because of an outage; ok is
 // false when there is none.
 func (s *Server) outage(now clock.Time) (e Ending, ok bool) {
+	if s.ordered.from <= now && now < s.ordered.to {
+		return s.ordered.ending, true
+	}
 	for i := range s.outages {
 		o := &s.outages[i]
 		in := now.Sub(s.base.Add(o.At))
@@ -36,6 +39,9 @@ type stalls struct {
 	replica uint32
 	mark    uint32
 	series  []series
+	// held is the stretch from which on a pause stops everything until it ends, or
+	// the last one that ended; to is clock.Never while it lasts.
+	held struct{ from, to clock.Time }
 }
 
 // series is one Stall at one replica.
@@ -99,6 +105,9 @@ func (x *series) number(t clock.Time) (k uint64, began clock.Time, ok bool) {
 
 // end returns t, or the end of the stall in which t lies.
 func (st *stalls) end(t clock.Time) clock.Time {
+	if st.held.from <= t && t < st.held.to {
+		t = st.held.to
+	}
 	for i := range st.series {
 		x := &st.series[i]
 		if k, began, ok := x.number(t); ok {
@@ -111,6 +120,9 @@ func (st *stalls) end(t clock.Time) clock.Time {
 // next returns when the next stall after t begins.
 func (st *stalls) next(t clock.Time) clock.Time {
 	next := clock.Never
+	if t < st.held.from && st.held.from < st.held.to {
+		next = st.held.from
+	}
 	for i := range st.series {
 		x := &st.series[i]
 		began, ok := x.origin, t < x.origin
@@ -129,7 +141,7 @@ func (st *stalls) next(t clock.Time) clock.Time {
 // now, is done: time in a stall does not count. Work that is done just when a
 // stall begins is done.
 func (st *stalls) after(now clock.Time, work time.Duration) clock.Time {
-	if len(st.series) == 0 {
+	if len(st.series) == 0 && now >= st.held.to {
 		return now.Add(work)
 	}
 	t := now
@@ -144,7 +156,7 @@ func (st *stalls) after(now clock.Time, work time.Duration) clock.Time {
 			return t.Add(work)
 		}
 		t, work = next, work-free
-		if len(st.series) == 1 && st.series[0].For.kind == constant {
+		if len(st.series) == 1 && st.series[0].For.kind == constant && t >= st.held.to {
 			t, work = st.series[0].skip(t, work)
 		}
 	}

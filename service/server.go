@@ -25,14 +25,21 @@ type Server struct {
 	base    clock.Time // schedules count from here
 	marks   uint32
 	outages []Outage // of this replica
-	stalls  stalls
-	thrash  Thrash
-	window  window // Per 0: none
+	ordered struct { // an outage at run time, see Outage
+		from, to clock.Time
+		ending   Ending
+	}
+	paused bool
+	until  clock.Time // when a pause is to end
+	stalls stalls
+	thrash Thrash
+	window window // Per 0: none
 
 	jobs  []job // slab by Job; jobs[0] is never used
 	free  Job   // first of the free jobs, linked by next; 0: none
 	queue queue
 	busy  int
+	open  int // jobs that are known
 	work  sum // due instants of running jobs, drawn times of waiting ones
 
 	counts Counts // without Worked
@@ -41,7 +48,7 @@ type Server struct {
 
 // job is a request that the server knows, 48 bytes.
 type job struct {
-	due        clock.Time
+	due        clock.Time // while the server is paused: see pause.go
 	drawn      time.Duration
 	deadline   clock.Time
 	tag        uint32
@@ -52,6 +59,7 @@ type job struct {
 	fault      Fault
 	full       bool // it found the queue full or its window overloaded
 	cut        bool // its deadline ends the work
+	expired    bool // its turn came after its deadline
 }
 
 type state uint8
@@ -127,8 +135,8 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	j := s.take()
 	b := &s.jobs[j]
 	b.tag, b.attempt, b.deadline = r.Tag, r.Attempt, r.Deadline
-	b.fault, b.full, b.cut = FaultNone, false, false
-	if len(s.outages) > 0 {
+	b.fault, b.full, b.cut, b.expired = FaultNone, false, false, false
+	if len(s.outages) > 0 || s.ordered.to > s.ordered.from {
 		if e, out := s.outage(now); out {
 			b.drawn, _ = s.draw(&r, now)
 			if s.window.Per > 0 {
@@ -214,7 +222,7 @@ func (s *Server) Cancel(j Job, now clock.Time) (dropped bool, st Step) {
 		return true, Step{}
 	case b.state == running && s.cancel == CancelRunning:
 		s.counts.Stopped++
-		s.worked.sub(int64(b.due.Sub(now)))
+		s.worked.sub(int64(s.left(b, now)))
 		if s.cancelCost > 0 {
 			return true, s.stop(j, now)
 		}
@@ -260,11 +268,14 @@ func (s *Server) Drawn(j Job) time.Duration { return s.known(j).drawn }
 
 // Backlog returns the unfinished work: the time until running jobs are due, and
 // the drawn service times of those that wait, added up over all slots. A request
-// in a window counts for its part of the window. It takes the same time for any
-// number of jobs.
+// in a window counts for its part of the window, and the time of a pause for
+// nothing. It takes the same time for any number of jobs.
 func (s *Server) Backlog(now clock.Time) time.Duration {
 	if s.window.Per > 0 {
 		return s.window.work(s.busy)
+	}
+	if s.paused {
+		return s.work.less(0, now)
 	}
 	return s.work.less(s.busy, now)
 }
@@ -302,9 +313,13 @@ func (s *Server) start(j Job, now clock.Time) Step {
 	late := s.aware != DeadlineIgnore && b.deadline <= now
 	if late { // its turn comes, and there is nothing to do
 		work, b.status, b.fault = 0, 504, FaultNone
+		b.expired = true
 		s.counts.Expired++
 	}
-	b.state, b.due = running, s.stalls.after(now, work)
+	if b.state = running; s.paused {
+		return s.hold(j, work)
+	}
+	b.due = s.stalls.after(now, work)
 	if s.aware == DeadlineRunning && !late && b.deadline < b.due {
 		b.cut, b.status, b.fault = true, 504, FaultNone
 		b.due = s.stalls.after(b.deadline, 0)
@@ -319,6 +334,9 @@ func (s *Server) stop(j Job, now clock.Time) Step {
 	b := &s.jobs[j]
 	s.work.sub(int64(b.due))
 	b.state, b.cut, b.status, b.fault = stopping, false, 0, FaultGone
+	if s.paused {
+		return s.hold(j, s.cancelCost)
+	}
 	b.due = s.stalls.after(now, s.cancelCost)
 	s.work.add(int64(b.due))
 	s.worked.add(int64(b.due.Sub(now)))
@@ -342,6 +360,7 @@ func (s *Server) next(now clock.Time) Step {
 }
 
 func (s *Server) take() Job {
+	s.open++
 	if j := s.free; j != 0 {
 		s.free = s.jobs[j].next
 		return j
@@ -354,6 +373,7 @@ func (s *Server) release(j Job) {
 	b := &s.jobs[j]
 	b.state, b.next = unused, s.free
 	s.free = j
+	s.open--
 }
 
 // known returns the job, which the server must know: anything else is a bug of

@@ -249,7 +249,8 @@ type Counts struct {
 	// deadline, or because their caller had left.
 	Stopped uint64
 	// Worked is the time from the start to the end of each job, added up over all
-	// that ran; a job under way counts to the instant at which it is due.
+	// that ran; a job under way counts to the instant at which it is due. The time of
+	// a pause is not in it.
 	Worked time.Duration
 }
 

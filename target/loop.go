@@ -62,6 +62,7 @@ type loop struct {
 	tallies  tallies
 	ready    []uint64 // tokens of connections to go on with in the next turn
 	again    []uint64 // the same, being worked through
+	agenda   []change // what the servers are told at an instant, the next first
 
 	now      clock.Time // when the last wait ended
 	asked    clock.Time // when it had begun
@@ -170,7 +171,7 @@ func (l *loop) wait(now clock.Time) time.Duration {
 	if len(l.ready) > 0 {
 		return 0
 	}
-	next := min(l.due.Next(), l.idle.Next())
+	next := min(l.due.Next(), l.idle.Next(), l.planned())
 	if l.starved {
 		next = min(next, now.Add(retryAccept))
 	}
@@ -218,10 +219,22 @@ func (l *loop) arrival(stamp int64) (at clock.Time, delay time.Duration, ok bool
 	return at, delay, true
 }
 
-// expire answers what is due at until or earlier. A slot becomes free at the
+// expire answers what is due at until or earlier, and makes the changes that
+// are planned until then, each in its turn.
+func (l *loop) expire(until clock.Time) {
+	for l.planned() <= until {
+		c := l.agenda[0]
+		l.agenda = append(l.agenda[:0], l.agenda[1:]...)
+		l.expireDue(c.at)
+		c.do(l, c.at)
+	}
+	l.expireDue(until)
+}
+
+// expireDue answers what is due at until or earlier. A slot becomes free at the
 // instant the answer was due, not when this loop came to it: the queue runs on
 // the service's time.
-func (l *loop) expire(until clock.Time) {
+func (l *loop) expireDue(until clock.Time) {
 	for {
 		id, ok := l.due.Pop(until)
 		if !ok {

@@ -120,13 +120,17 @@ func (p *pages) close() {
 func (t *Target) adminPage(ctx *fasthttp.RequestCtx) {
 	path, method := string(ctx.Path()), string(ctx.Method())
 	wants := "GET"
-	if path == "/reset" || path == "/mark" {
+	commands := isCommand(path)
+	if path == "/reset" || path == "/mark" || commands {
 		wants = "POST"
 	}
 	switch path {
-	case "/ledger", "/service", "/healthz", "/reset", "/mark":
+	case "/ledger", "/service", "/healthz", "/reset", "/mark", "/backlog", "/replicas":
 	default:
-		ctx.Error("no such page, want /ledger, /service, /healthz, POST /reset or POST /mark\n", fasthttp.StatusNotFound)
+		if commands {
+			break
+		}
+		ctx.Error("no such page, want /ledger, /service, /backlog, /replicas, /healthz, or by POST /reset, /mark, /pulse, /pause, /resume or /outage\n", fasthttp.StatusNotFound)
 		return
 	}
 	if method != wants && !(wants == "GET" && method == "HEAD") {
@@ -140,6 +144,11 @@ func (t *Target) adminPage(ctx *fasthttp.RequestCtx) {
 	case "/service":
 		ctx.SetContentType("application/yaml")
 		ctx.SetBody(t.yaml)
+	case "/backlog":
+		b := t.Backlog()
+		writeJSON(ctx, &b)
+	case "/replicas":
+		writeJSON(ctx, t.States())
 	case "/healthz":
 		ctx.SetContentType("text/plain; charset=utf-8")
 		ctx.SetBodyString("ok\n")
@@ -154,6 +163,8 @@ func (t *Target) adminPage(ctx *fasthttp.RequestCtx) {
 		}
 		t.Mark(in, n)
 		ctx.SetStatusCode(fasthttp.StatusNoContent)
+	default:
+		t.command(ctx, path)
 	}
 }
 

@@ -65,6 +65,7 @@ type Target struct {
 	runs     registry
 	open     atomic.Int64 // connections of all loops
 	reading  sync.Mutex   // the ledger is read or reset as a whole
+	changing sync.Mutex   // one change at a time
 	pages    pages
 	failed   chan error
 }
