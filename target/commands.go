@@ -14,9 +14,31 @@ import (
 	"latencylab/units"
 )
 
-// command answers a request for a page that changes replicas, for which
-// isCommand is true.
-func (t *Target) command(ctx *fasthttp.RequestCtx, path string) {
+// commandRoutes are the pages that change replicas, and those that show what
+// became of it.
+func (t *Target) commandRoutes() []route {
+	routes := []route{
+		{"GET", "/backlog", t.backlogPage},
+		{"GET", "/replicas", t.replicasPage},
+	}
+	for _, word := range []string{"pulse", "pause", "resume", "outage"} {
+		routes = append(routes,
+			route{"POST", "/" + word, t.commandPage},
+			route{"POST", "/replicas/*/" + word, t.commandPage})
+	}
+	return routes
+}
+
+func (t *Target) backlogPage(ctx *fasthttp.RequestCtx) {
+	b := t.Backlog()
+	writeJSON(ctx, &b)
+}
+
+func (t *Target) replicasPage(ctx *fasthttp.RequestCtx) { writeJSON(ctx, t.States()) }
+
+// commandPage does what the path says.
+func (t *Target) commandPage(ctx *fasthttp.RequestCtx) {
+	path := string(ctx.Path())
 	args := ctx.QueryArgs()
 	var c Changed
 	word, numbers, err := addressed(path, args)
@@ -25,25 +47,12 @@ func (t *Target) command(ctx *fasthttp.RequestCtx, path string) {
 	}
 	switch {
 	case errors.Is(err, errEnded):
-		ctx.Error(err.Error()+"\n", fasthttp.StatusServiceUnavailable)
+		fail(ctx, fasthttp.StatusServiceUnavailable, err.Error())
 	case err != nil:
-		ctx.Error(err.Error()+"\n", fasthttp.StatusBadRequest)
+		fail(ctx, fasthttp.StatusBadRequest, err.Error())
 	default:
 		writeJSON(ctx, &c)
 	}
-}
-
-// isCommand says whether a path is one of a command.
-func isCommand(path string) bool {
-	word := strings.TrimPrefix(path, "/")
-	if rest, ok := strings.CutPrefix(path, "/replicas/"); ok {
-		_, word, _ = strings.Cut(rest, "/")
-	}
-	switch word {
-	case "pulse", "pause", "resume", "outage":
-		return true
-	}
-	return false
 }
 
 // addressed splits the path of a command into its word and the numbers of the
@@ -132,7 +141,7 @@ func kindArg(args *fasthttp.Args) (service.Ending, error) {
 func writeJSON(ctx *fasthttp.RequestCtx, v any) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		ctx.Error(err.Error(), fasthttp.StatusInternalServerError)
+		fail(ctx, fasthttp.StatusInternalServerError, err.Error())
 		return
 	}
 	ctx.SetContentType("application/json")

@@ -58,7 +58,7 @@ func (p *pages) open(t *Target, cfg *Config) (err error) {
 		return fmt.Errorf("admin: %w", err)
 	}
 	p.admin = fasthttp.Server{
-		Handler: t.adminPage, Name: "latencylab", Logger: silence{}, Concurrency: 64,
+		Handler: newRouter(t.routes()).serve, Name: "latencylab", Logger: silence{}, Concurrency: 64,
 		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 30 * time.Second,
 		MaxRequestBodySize: 64 << 10, CloseOnShutdown: true,
 	}
@@ -116,56 +116,46 @@ func (p *pages) close() {
 	p.base.ShutdownWithContext(ctx)
 }
 
-// adminPage answers at the admin listener.
-func (t *Target) adminPage(ctx *fasthttp.RequestCtx) {
-	path, method := string(ctx.Path()), string(ctx.Method())
-	wants := "GET"
-	commands := isCommand(path)
-	if path == "/reset" || path == "/mark" || commands {
-		wants = "POST"
+// serviceRoutes are the pages about what the replicas do.
+func (t *Target) serviceRoutes() []route {
+	return []route{
+		{"GET", "/service", t.servicePage},
+		{"GET", "/healthz", healthPage},
+		{"POST", "/mark", t.markPage},
 	}
-	switch path {
-	case "/ledger", "/service", "/healthz", "/reset", "/mark", "/backlog", "/replicas":
-	default:
-		if commands {
-			break
-		}
-		ctx.Error("no such page, want /ledger, /service, /backlog, /replicas, /healthz, or by POST /reset, /mark, /pulse, /pause, /resume or /outage\n", fasthttp.StatusNotFound)
+}
+
+// ledgerRoutes are the pages about what was recorded.
+func (t *Target) ledgerRoutes() []route {
+	return []route{
+		{"GET", "/ledger", t.ledgerPage},
+		{"POST", "/reset", t.resetPage},
+	}
+}
+
+func (t *Target) servicePage(ctx *fasthttp.RequestCtx) {
+	ctx.SetContentType("application/yaml")
+	ctx.SetBody(t.yaml)
+}
+
+func healthPage(ctx *fasthttp.RequestCtx) {
+	ctx.SetContentType("text/plain; charset=utf-8")
+	ctx.SetBodyString("ok\n")
+}
+
+func (t *Target) resetPage(ctx *fasthttp.RequestCtx) {
+	t.Reset()
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+}
+
+func (t *Target) markPage(ctx *fasthttp.RequestCtx) {
+	in, n, err := markArgs(ctx.QueryArgs())
+	if err != nil {
+		fail(ctx, fasthttp.StatusBadRequest, err.Error())
 		return
 	}
-	if method != wants && !(wants == "GET" && method == "HEAD") {
-		ctx.Response.Header.Set("Allow", wants)
-		ctx.Error(path+" takes "+wants+"\n", fasthttp.StatusMethodNotAllowed)
-		return
-	}
-	switch path {
-	case "/ledger":
-		t.ledgerPage(ctx)
-	case "/service":
-		ctx.SetContentType("application/yaml")
-		ctx.SetBody(t.yaml)
-	case "/backlog":
-		b := t.Backlog()
-		writeJSON(ctx, &b)
-	case "/replicas":
-		writeJSON(ctx, t.States())
-	case "/healthz":
-		ctx.SetContentType("text/plain; charset=utf-8")
-		ctx.SetBodyString("ok\n")
-	case "/reset":
-		t.Reset()
-		ctx.SetStatusCode(fasthttp.StatusNoContent)
-	case "/mark":
-		in, n, err := markArgs(ctx.QueryArgs())
-		if err != nil {
-			ctx.Error(err.Error()+"\n", fasthttp.StatusBadRequest)
-			return
-		}
-		t.Mark(in, n)
-		ctx.SetStatusCode(fasthttp.StatusNoContent)
-	default:
-		t.command(ctx, path)
-	}
+	t.Mark(in, n)
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
 }
 
 // markArgs reads the query of /mark: in is a duration, n a number; both may be
@@ -196,7 +186,7 @@ func (t *Target) ledgerPage(ctx *fasthttp.RequestCtx) {
 	}
 	b, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
-		ctx.Error(err.Error(), fasthttp.StatusInternalServerError)
+		fail(ctx, fasthttp.StatusInternalServerError, err.Error())
 		return
 	}
 	ctx.SetContentType("application/json")

@@ -75,6 +75,50 @@ func TestPages(t *testing.T) {
 	}
 }
 
+func TestPagesOfOtherSites(t *testing.T) {
+	tg := begin(t, Config{Service: &service.Spec{Queue: -1}})
+	admin := tg.Admin().String()
+	port := strconv.Itoa(int(tg.Admin().Port()))
+	for _, row := range []struct {
+		why    string
+		header map[string]string
+		status int
+	}{
+		{"a client that is no browser", nil, 204},
+		{"by name", map[string]string{"Host": "localhost:" + port}, 204},
+		{"by another address of the loopback interface", map[string]string{"Host": "[::1]:" + port}, 204},
+		{"through a forwarded port", map[string]string{"Host": "127.0.0.1"}, 204},
+		{"a name that was bound to 127.0.0.1", map[string]string{"Host": "evil.example:" + port}, 403},
+		{"an address of another machine", map[string]string{"Host": "192.0.2.1"}, 403},
+		{"a page of our own", map[string]string{"Origin": "http://" + admin, "Sec-Fetch-Site": "same-origin"}, 204},
+		{"a page of another origin", map[string]string{"Origin": "http://evil.example"}, 403},
+		{"a page of another port", map[string]string{"Origin": "http://127.0.0.1:1"}, 403},
+		{"a page without origin", map[string]string{"Origin": "null"}, 403},
+		{"a page of another site", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+	} {
+		req, err := http.NewRequest("POST", "http://"+admin+"/reset", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range row.header { // order does not show: a set
+			req.Header.Set(k, v)
+		}
+		req.Host = row.header["Host"]
+		c := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != row.status {
+			t.Errorf("%s: status %d, want %d", row.why, resp.StatusCode, row.status)
+		}
+		if resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: an answer that a browser may guess the type of", row.why)
+		}
+	}
+}
+
 func TestAnnouncement(t *testing.T) {
 	tg := begin(t, Config{Service: &service.Spec{Replicas: 2, Queue: -1, Time: dist(t, "1h")}, Seed: 9})
 	want := Announcement{Latencylab: "target/1", Ledger: tg.LedgerURL(), Seed: 9, Replica: 1}
