@@ -20,13 +20,15 @@ type Dist struct {
 	// a and b are durations, x is a number without unit; see the kinds.
 	a, b time.Duration
 	x    float64
-	list *list // of mixture and empirical only
+	list *list // of mixture, empirical, sequence and hdr only
 }
 
 // list is what does not fit a Dist of fixed size. It is never changed.
 type list struct {
 	parts  []part          // of a mixture, in order
-	values []time.Duration // of empirical, ascending
+	values []time.Duration // of empirical, ascending; of sequence, in order
+	code   string          // of hdr: its encoding
+	steps  []step          // of hdr, ascending
 }
 
 type part struct {
@@ -47,10 +49,12 @@ const (
 	weibull                 // scale a, shape x: P(T > t) = exp(-(t/a)^x)
 	mixture                 // list.parts
 	empirical               // list.values, each equally likely
+	sequence                // list.values, in turn by the number of the call
+	hdr                     // list.steps, within each uniform
 	kinds
 )
 
-var kindNames = [kinds]string{"constant", "uniform", "normal", "lognormal", "exponential", "pareto", "weibull", "mixture", "empirical"}
+var kindNames = [kinds]string{"constant", "uniform", "normal", "lognormal", "exponential", "pareto", "weibull", "mixture", "empirical", "sequence", "hdr"}
 
 // Constant returns the distribution that is always d; a negative d counts as 0.
 func Constant(d time.Duration) Dist { return Dist{a: max(d, 0)} }
@@ -67,12 +71,14 @@ func (d Dist) Equal(o Dist) bool {
 		return true
 	}
 	same := func(p, q part) bool { return p.share == q.share && p.dist.Equal(q.dist) }
-	return slices.EqualFunc(d.list.parts, o.list.parts, same) && slices.Equal(d.list.values, o.list.values)
+	return slices.EqualFunc(d.list.parts, o.list.parts, same) && slices.Equal(d.list.values, o.list.values) && d.list.code == o.list.code
 }
 
 // Draw returns the service time of (call, attempt) in the stream s, at least 0
 // and at most the largest Duration. A mixture picks its part with uniform 0 and
-// draws from it with the next ones.
+// draws from it with the next ones. A sequence needs none for attempt 1 of call
+// i, which takes value i modulo their number, nor for stall i; later attempts
+// draw one of its values, each equally likely.
 func (d Dist) Draw(seed uint64, s draw.Stream, call uint64, attempt uint32) time.Duration {
 	return d.drawAt(seed, s, call, attempt, 0)
 }
@@ -80,6 +86,9 @@ func (d Dist) Draw(seed uint64, s draw.Stream, call uint64, attempt uint32) time
 func (d *Dist) drawAt(seed uint64, s draw.Stream, call uint64, attempt, i uint32) time.Duration {
 	if d.kind == constant {
 		return d.a
+	}
+	if d.kind == sequence && (attempt <= 1 || s == draw.Stall) {
+		return d.list.values[call%uint64(len(d.list.values))]
 	}
 	u := draw.Uniform(seed, s, call, attempt, i)
 	a := float64(d.a)
@@ -103,7 +112,9 @@ func (d *Dist) drawAt(seed uint64, s draw.Stream, call uint64, attempt, i uint32
 			k++
 		}
 		return ps[k].dist.drawAt(seed, s, call, attempt, i+1)
-	case empirical:
+	case hdr:
+		return d.list.at(u)
+	case empirical, sequence:
 		vs := d.list.values
 		return vs[min(int(u*float64(len(vs))), len(vs)-1)]
 	}
@@ -162,7 +173,9 @@ func (d Dist) Mean() (ns float64, ok bool) {
 			}
 			ns += float64(p.share * m)
 		}
-	case empirical:
+	case hdr:
+		ns = d.list.mean()
+	case empirical, sequence:
 		for _, v := range d.list.values {
 			ns += float64(v)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"latencylab/draw"
+	"latencylab/histo"
 )
 
 func mustParse(t testing.TB, s string) Dist {
@@ -36,6 +37,7 @@ func TestParseDist(t *testing.T) {
 		{"a mixture of mixtures", "mixture(50%:mixture(12.5%:1ms,87.5%:2ms),50%:3ms)", "mixture(50%:mixture(12.5%:constant(1ms),87.5%:constant(2ms)),50%:constant(3ms))"},
 		{"shares of a third", "mixture(33.3333333333%:1ms,33.3333333333%:2ms,33.3333333334%:3ms)", "mixture(33.3333333333%:constant(1ms),33.3333333333%:constant(2ms),33.3333333334%:constant(3ms))"},
 		{"empirical is sorted", "empirical(3ms,1ms,2ms)", "empirical(1ms,2ms,3ms)"},
+		{"a sequence is not", "sequence(3ms,1ms,2ms)", "sequence(3ms,1ms,2ms)"},
 	} {
 		d, err := ParseDist(c.in)
 		if err != nil {
@@ -80,6 +82,10 @@ func TestParseDistErrors(t *testing.T) {
 		{"an error deep inside", "mixture(50%:1ms,50%:mixture(100%:uniform(1ms,x)))", "mixture: part 2: mixture: part 1: uniform: to"},
 		{"an empty value", "empirical(1ms,,2ms)", "empirical: value 2"},
 		{"nested too deep", deep, "nested more than 8 deep"},
+		{"a file where none is read", "empirical(@d.txt)", "empirical: @d.txt: a file can only be named where files are read"},
+		{"a histogram that is none", "hdr(5ms)", "which begins with HISTF"},
+		{"a histogram that is cut off", "hdr(HISTFAAAA)", "hdr: decode histogram"},
+		{"a histogram without values", "hdr(" + histo.New().Encode() + ")", "holds no value"},
 	} {
 		d, err := ParseDist(c.in)
 		if err == nil {
@@ -157,11 +163,12 @@ func TestDrawsSaturate(t *testing.T) {
 }
 
 func FuzzParseDist(f *testing.F) {
-	for _, s := range []string{"5ms", "uniform(20ms,60ms)", "mixture(98%:uniform(20ms,60ms),2%:1s)", "pareto(10ms,1e-3)", "empirical(1ms,2ms)", "normal(1s,0s)", "((,)", "mixture(1:1s)"} {
+	for _, s := range []string{"5ms", "uniform(20ms,60ms)", "mixture(98%:uniform(20ms,60ms),2%:1s)", "pareto(10ms,1e-3)", "empirical(1ms,2ms)", "normal(1s,0s)", "((,)", "mixture(1:1s)",
+		"sequence(2ms,1ms)", "sequence(@list)", "empirical(@list)", "hdr(@log)", "hdr(@log, a.response)", "mixture(50%:hdr(@log,b),50%:1s)", "hdr(" + histogramOf("1ms", "9ms").Encode() + ")"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		d, err := ParseDist(s)
+		d, err := ParseDistFrom(s, files)
 		if err != nil {
 			return
 		}

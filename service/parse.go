@@ -17,7 +17,7 @@ const (
 	maxValues = 1e6  // of an empirical distribution
 	maxNumber = 1e6  // sigma, alpha, shape
 	minNumber = 1e-6 // alpha, shape: below, no finite draw is left
-	distForms = "want constant(T), uniform(FROM,TO), normal(MEAN,SD), lognormal(MEDIAN,SIGMA), exponential(MEAN), pareto(MIN,ALPHA), weibull(SCALE,SHAPE), mixture(SHARE:DIST,…) or empirical(T,…)"
+	distForms = "want constant(T), uniform(FROM,TO), normal(MEAN,SD), lognormal(MEDIAN,SIGMA), exponential(MEAN), pareto(MIN,ALPHA), weibull(SCALE,SHAPE), mixture(SHARE:DIST,…), empirical(T,…) or (@FILE), sequence(T,…) or (@FILE), hdr(@FILE) or hdr(@FILE,TAG)"
 )
 
 // ParseDist reads a distribution:
@@ -31,17 +31,40 @@ const (
 //	weibull(40ms,0.7)            scale, shape
 //	mixture(98%:uniform(20ms,60ms),2%:1s)   shares that add up to 100 %
 //	empirical(1ms,2ms,5ms)       each value equally likely
+//	sequence(1ms,2ms,5ms)        in this order: call i takes value i, and so round
+//	hdr(HISTFAAA…)               an HDR histogram of ns, in the compressed V2 encoding
 //
 // Blanks around an argument are allowed. An error names the argument.
-func ParseDist(s string) (Dist, error) {
-	d, err := parseDist(strings.TrimSpace(s), 0)
+func ParseDist(s string) (Dist, error) { return ParseDistFrom(s, nil) }
+
+// ParseDistFrom is ParseDist of a text that may also name files, which read
+// returns whole:
+//
+//	empirical(@FILE)             the values of a list, each equally likely
+//	sequence(@FILE)              the values of a list, in its order
+//	hdr(@FILE)                   a histogram log (.hlog), all its intervals together
+//	hdr(@FILE,TAG)               those intervals of it that have the tag
+//
+// A list has one duration a line; blank lines and what follows a # are not read.
+// The Dist holds what the files say: [Dist.String] names no file.
+func ParseDistFrom(s string, read ReadFile) (Dist, error) {
+	d, err := read.parse(strings.TrimSpace(s), 0)
 	if err != nil {
-		return Dist{}, fmt.Errorf("%q: %w", s, err)
+		return Dist{}, fmt.Errorf("%q: %w", clip(s), err)
 	}
 	return d, nil
 }
 
-func parseDist(s string, depth int) (Dist, error) {
+// clip shortens a long text for an error.
+func clip(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+func (read ReadFile) parse(s string, depth int) (Dist, error) {
 	open := strings.IndexByte(s, '(')
 	if open < 0 {
 		if s == "" {
@@ -67,9 +90,11 @@ func parseDist(s string, depth int) (Dist, error) {
 	d := Dist{kind: kind(k)}
 	switch d.kind {
 	case mixture:
-		err = d.parseMixture(args, depth)
-	case empirical:
-		err = d.parseEmpirical(args)
+		err = d.parseMixture(args, depth, read)
+	case empirical, sequence:
+		err = d.parseValues(args, read)
+	case hdr:
+		err = d.parseHDR(args, read)
 	default:
 		err = d.parseArgs(args)
 	}
@@ -164,7 +189,7 @@ func parseNumber(s string) (float64, error) {
 	return math.Abs(x), nil // -0 is 0
 }
 
-func (d *Dist) parseMixture(args []string, depth int) error {
+func (d *Dist) parseMixture(args []string, depth int, read ReadFile) error {
 	if depth >= maxDepth {
 		return fmt.Errorf("nested more than %d deep", maxDepth)
 	}
@@ -182,7 +207,7 @@ func (d *Dist) parseMixture(args []string, depth int) error {
 		if p.share == 0 {
 			return fmt.Errorf("part %d: share = %s, want more than 0", i+1, share)
 		}
-		if p.dist, err = parseDist(strings.TrimSpace(rest), depth+1); err != nil {
+		if p.dist, err = read.parse(strings.TrimSpace(rest), depth+1); err != nil {
 			return fmt.Errorf("part %d: %w", i+1, err)
 		}
 		sum += p.share
@@ -196,24 +221,42 @@ func (d *Dist) parseMixture(args []string, depth int) error {
 	return nil
 }
 
-func (d *Dist) parseEmpirical(args []string) error {
-	if len(args) > maxValues {
-		return fmt.Errorf("%d values, want at most %d", len(args), int(maxValues))
-	}
-	l := &list{values: make([]time.Duration, len(args))}
-	for i, arg := range args {
-		var err error
-		if l.values[i], err = units.ParseDuration(arg); err != nil {
-			return fmt.Errorf("value %d: %w", i+1, err)
+// parseValues reads values, or the file that holds them.
+func (d *Dist) parseValues(args []string, read ReadFile) (err error) {
+	l := &list{}
+	if name, ok := fileNamed(args[0]); ok {
+		if len(args) > 1 {
+			return fmt.Errorf("%d arguments, want @FILE alone", len(args))
 		}
+		if l.values, err = read.list(name); err != nil {
+			return err
+		}
+	} else if l.values, err = parseList(args); err != nil {
+		return err
 	}
-	slices.Sort(l.values)
+	if d.kind == empirical {
+		slices.Sort(l.values)
+	}
 	d.list = l
 	return nil
 }
 
-// String returns the distribution as ParseDist reads it, exactly; the values of
-// an empirical one in ascending order.
+func parseList(args []string) ([]time.Duration, error) {
+	if len(args) > maxValues {
+		return nil, fmt.Errorf("%d values, want at most %d", len(args), int(maxValues))
+	}
+	values := make([]time.Duration, len(args))
+	for i, arg := range args {
+		var err error
+		if values[i], err = units.ParseDuration(arg); err != nil {
+			return nil, fmt.Errorf("value %d: %w", i+1, err)
+		}
+	}
+	return values, nil
+}
+
+// String returns the distribution as ParseDist reads it, exactly and without
+// any file; the values of an empirical one in ascending order.
 func (d Dist) String() string {
 	if d.kind >= kinds {
 		return "unknown"
@@ -241,7 +284,9 @@ func (d *Dist) write(b *strings.Builder) {
 			b.WriteString(units.FormatShare(p.share) + ":")
 			p.dist.write(b)
 		}
-	case empirical:
+	case hdr:
+		b.WriteString(d.list.code)
+	case empirical, sequence:
 		for i, v := range d.list.values {
 			if i > 0 {
 				b.WriteByte(',')

@@ -189,7 +189,7 @@ func (s *Slow) validate() error {
 	case !(s.Factor >= 0) || math.IsInf(s.Factor, 0):
 		return fmt.Errorf("slow.factor = %v, want more than 0", s.Factor)
 	case s.Factor > 0 && !s.Time.IsZero():
-		return fmt.Errorf("slow.factor = %v contradicts slow.time = %v, want one of them", s.Factor, s.Time)
+		return fmt.Errorf("slow.factor = %v contradicts slow.time = %s, want one of them", s.Factor, clip(s.Time.String()))
 	case s.Share > 0 && s.Factor == 0 && s.Time.IsZero():
 		return fmt.Errorf("slow.share = %s, but slow.time is not given, nor slow.factor", units.FormatShare(s.Share))
 	case s.Window < 0:
@@ -299,7 +299,7 @@ func (sp *Spec) validateCapacity() error {
 	case sp.Slots > 0:
 		return fmt.Errorf("slots = %d contradicts capacity: a window has no slots", sp.Slots)
 	case !sp.Time.IsZero():
-		return fmt.Errorf("time = %v contradicts capacity: a window answers at its end", sp.Time)
+		return fmt.Errorf("time = %s contradicts capacity: a window answers at its end", clip(sp.Time.String()))
 	case sp.Slow.Share > 0:
 		return fmt.Errorf("slow.share = %s contradicts capacity: a window answers at its end", units.FormatShare(sp.Slow.Share))
 	}
@@ -345,7 +345,7 @@ func (sp *Spec) validateSchedules() error {
 		case x.Every < 0:
 			return fmt.Errorf("%s.every = %v, want more than 0", key, x.Every)
 		case x.Every > 0 && !(finite && mean < float64(x.Every)):
-			return fmt.Errorf("%s.for = %v is in the mean not below %s.every = %v", key, x.For, key, x.Every)
+			return fmt.Errorf("%s.for = %s is in the mean not below %s.every = %v", key, clip(x.For.String()), key, x.Every)
 		case x.Apart && x.Every == 0:
 			return fmt.Errorf("%s.together = false needs %s.every, a part of which each replica is late by", key, key)
 		}

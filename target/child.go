@@ -85,7 +85,7 @@ func startChild(in *bufio.Reader) (*Target, error) {
 	}
 	spec := &service.Spec{}
 	if cfg.Service != "" {
-		if spec, err = workloads.ParseService("service", []byte(cfg.Service)); err != nil {
+		if spec, err = workloads.ParseServiceText("service", []byte(cfg.Service)); err != nil {
 			return nil, err
 		}
 	}

@@ -213,7 +213,7 @@ func (w *Workload) setBody(v value) error {
 		if name == "" {
 			return v.fail("@FILE with the name of a file")
 		}
-		if data, err = v.f.read(name); err != nil {
+		if data, err = v.f.open(name, maxFile); err != nil {
 			return v.wrap(fmt.Errorf("%q: %w", clip("@"+name), err))
 		}
 	}
@@ -226,7 +226,7 @@ func (w *Workload) setBody(v value) error {
 
 func (w *Workload) setService(v value) error {
 	if name, ok := v.scalar(); ok {
-		data, err := v.f.read(name)
+		data, err := v.f.open(name, maxFile)
 		if err != nil {
 			return v.wrap(fmt.Errorf("%q: %w", clip(name), err))
 		}
@@ -239,6 +239,14 @@ func (w *Workload) setService(v value) error {
 	spec, err := decodeService(v, "service")
 	w.Service = spec
 	return err
+}
+
+// open reads a file that this one names.
+func (f *file) open(name string, most int) ([]byte, error) {
+	if name == "" {
+		return nil, errors.New("no file name")
+	}
+	return f.read(f.beside(name), most)
 }
 
 // beside returns the path of a file that this one names: relative names count

@@ -27,6 +27,13 @@ func TestReference(t *testing.T) {
 	dir := t.TempDir()
 	services := 0
 	for _, b := range blocks {
+		if name, ok := strings.CutPrefix(b.info, "file "); ok {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(b.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, b := range blocks {
 		if name, ok := strings.CutPrefix(b.info, "yaml service "); ok {
 			services++
 			path := filepath.Join(dir, name)
@@ -61,7 +68,7 @@ func TestReference(t *testing.T) {
 					t.Error(err)
 				}
 			}
-		case b.info == "text", strings.HasPrefix(b.info, "yaml service "):
+		case b.info == "text", strings.HasPrefix(b.info, "yaml service "), strings.HasPrefix(b.info, "file "):
 		default:
 			t.Errorf("a block of kind %q is not checked", b.info)
 		}

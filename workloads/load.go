@@ -43,7 +43,7 @@ func Builtin(name string) (*Workload, error) {
 	return f.decodeWorkload(data)
 }
 
-func readNothing(string) ([]byte, error) {
+func readNothing(string, int) ([]byte, error) {
 	return nil, errors.New("a built-in workload reads no file")
 }
 
@@ -51,7 +51,7 @@ func readNothing(string) ([]byte, error) {
 // its directory. Every error is one line that begins with "read workload: " or,
 // for a service file, "read service: ".
 func Load(path string) (*Workload, error) {
-	data, err := readFile(path, true)
+	data, err := readFile(path, maxFile, true)
 	if err != nil {
 		return nil, fmt.Errorf("read workload: %w", err)
 	}
@@ -66,7 +66,7 @@ func Parse(file string, data []byte) (*Workload, error) {
 // LoadService reads a service file: a map of the same keys as under service in
 // a workload.
 func LoadService(path string) (*service.Spec, error) {
-	data, err := readFile(path, true)
+	data, err := readFile(path, maxFile, true)
 	if err != nil {
 		return nil, fmt.Errorf("read service: %w", err)
 	}
@@ -78,15 +78,31 @@ func ParseService(file string, data []byte) (*service.Spec, error) {
 	return newFile("service", file).decodeService(data)
 }
 
-func newFile(what, name string) *file {
-	f := &file{what: what, name: name}
-	f.read = func(name string) ([]byte, error) { return readFile(f.beside(name), false) }
-	return f
+// ParseServiceText is ParseService of data that came from elsewhere, such as over
+// a network: it may name no file.
+func ParseServiceText(what string, data []byte) (*service.Spec, error) {
+	return (&file{what: "service", name: what, read: readNoFile}).decodeService(data)
 }
 
-// readFile reads a file of at most maxFile bytes. Unless any is set it must be
-// a regular file, so that a name in a workload cannot make it wait.
-func readFile(path string, any bool) ([]byte, error) {
+func readNoFile(string, int) ([]byte, error) {
+	return nil, errors.New("no file is read here, want the values themselves")
+}
+
+func newFile(what, name string) *file {
+	return &file{what: what, name: name, read: readRegular}
+}
+
+// ParseDist reads a distribution, and the files that it names: see
+// service.ParseDistFrom. Relative names count from the working directory.
+func ParseDist(s string) (service.Dist, error) { return service.ParseDistFrom(s, readRegular) }
+
+// readRegular reads a file that another one names: it must be a regular one, so
+// that a name in a workload cannot make it wait.
+func readRegular(path string, most int) ([]byte, error) { return readFile(path, most, false) }
+
+// readFile reads a file of at most so many bytes, a regular one unless any is
+// set.
+func readFile(path string, most int, any bool) ([]byte, error) {
 	if path == "" {
 		return nil, errors.New("no file name")
 	}
@@ -105,12 +121,12 @@ func readFile(path string, any bool) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	if len(data) > most {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, most)
 	}
 	return data, nil
 }

@@ -71,15 +71,20 @@ func (w *Workload) Marshal() ([]byte, error) {
 }
 
 // MarshalService returns a service file that ParseService reads back to a
-// service that answers alike. It fails for a Spec that no file could hold.
+// service that answers alike, with everything the service's file named by path
+// in it. It fails for a Spec that no file could hold.
 func MarshalService(s *service.Spec) ([]byte, error) {
-	var y yamlWriter
-	y.service(s)
-	data := []byte(y.String())
+	data := writeService(s)
 	if _, err := (&file{what: "service", name: "resolved", read: readNothing}).decodeService(data); err != nil {
 		return nil, fmt.Errorf("write service: %w", err)
 	}
 	return data, nil
+}
+
+func writeService(s *service.Spec) []byte {
+	var y yamlWriter
+	y.service(s)
+	return []byte(y.String())
 }
 
 // yamlWriter writes the part of YAML that the files here need.

@@ -1,7 +1,10 @@
 package workloads
 
 import (
+	"bytes"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 
 	"latencylab/clock"
 	"latencylab/draw"
+	"latencylab/histo"
 	"latencylab/service"
 )
 
@@ -18,6 +22,7 @@ import (
 func FuzzService(f *testing.F) {
 	for _, s := range []string{
 		"replicas: 3\ntime: uniform(1ms,9ms)\nslow: {share: 10%, factor: 7, by: window, window: 5ms}\ncopies: mixed\nslots: 2\nqueue: 4\ndiscipline: proportional\nshed: 429\ncancel: running\ncancel-cost: 2ms\ndeadline: running\n",
+		"time: sequence(3ms,1ms)\nstall: {every: 9ms, for: sequence(1ms,2ms)}\nslow: {share: 1%, time: hdr(HISTFAAAAC54nJJpmSzMwMDAxQABzFCakYGB2c1gxwIG+w8QgfbLjEx/5UEIEAAA//+RZAfu)}\n",
 		"capacity: {requests: 5, per: 10ms}\nthrash: {above: 7, factor: 50%}\ndiscipline: new-first\ndeadline: queued\nretry-after: 1s\ncancel: queued\n",
 		"time: exponential(2ms)\nfault: {refuse: 1%, reset: 2%, hang: 3%}\nstatus: {503: 1%}\noutage: [{at: 5ms, for: 5ms, every: 20ms, kind: hang, replicas: [0]}, {for: 1ms}]\nreplicas: 2\n",
 		"time: 1ms\nscript: [503, reset, refuse, hang, 200]\nstall: [{every: 9ms, for: exponential(2ms), together: false}, {at: 1ms, for: 3ms}]\ncopies: same\n",
@@ -125,5 +130,71 @@ func serve(t *testing.T, sp *service.Spec) {
 	}
 	if ended+len(jobs) != n {
 		t.Fatalf("%d ended and %d are open, of %d", ended, len(jobs), n)
+	}
+}
+
+// TestDistributionsFromFiles: a service takes values from files beside its own,
+// holds all of them, and says where a file is wrong.
+func TestDistributionsFromFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var log bytes.Buffer
+	h := histo.New()
+	h.Record(5e6)
+	if err := histo.NewLogWriter(&log, "", time.Unix(0, 0)).Write("plain.response", 0, time.Second, h); err != nil {
+		t.Fatal(err)
+	}
+	write("sub/run.hlog", log.String())
+	write("sub/trace.txt", "5ms\n80ms\n20ms\n")
+	write("sub/s.yaml", "time: sequence(@trace.txt)\nslow: {share: 1%, time: empirical(@trace.txt)}\neach: [{replica: 0, time: hdr(@run.hlog)}]\nstall: {every: 1s, for: sequence(@trace.txt)}\n")
+	w, err := Load(write("w.yaml", "service: sub/s.yaml\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := MarshalService(w.Service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ParseServiceText("text", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Replicas = 0
+	if diff := cmp.Diff(w.Service, again); diff != "" {
+		t.Errorf("(-read +resolved)\n%s", diff)
+	}
+	for _, want := range []string{"time: sequence(5ms,80ms,20ms)", "time: empirical(5ms,20ms,80ms)", "time: hdr(" + h.Encode() + ")"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+
+	write("bare.txt", "5ms\n80\n")
+	write("long.txt", strings.Repeat("1h2m3.123456789s\n", 30_000))
+	for _, c := range []struct{ text, want string }{
+		{"slots: 1\ntime: empirical(@bare.txt)\n", `DIR/x.yaml:2: time = "empirical(@bare.txt)": empirical: bare.txt:2: "80" has no unit, want a duration such as 80s`},
+		{"time: empirical(@sub)\n", `DIR/x.yaml:1: time = "empirical(@sub)": empirical: DIR/sub is a directory, want a file`},
+		{"time: hdr(@)\n", `DIR/x.yaml:1: time = "hdr(@)": hdr: no file name`},
+		{"time: sequence(@long.txt)\nslow: {share: 1%, time: empirical(@long.txt)}\n", "DIR/x.yaml:1: time: what files say makes a service of 1020"},
+	} {
+		_, err := LoadService(write("x.yaml", c.text))
+		if err == nil {
+			t.Errorf("%s: no error", c.text)
+		} else if got := strings.ReplaceAll(err.Error(), dir, "DIR"); !strings.HasPrefix(got, "read service: "+c.want) {
+			t.Errorf("%s:\n got %s\nwant %s", c.text, got, c.want)
+		}
+	}
+	if _, err := ParseServiceText("text", []byte("time: empirical(@"+dir+"/bare.txt)")); err == nil || !strings.Contains(err.Error(), "no file is read here") {
+		t.Errorf("text that names a file: %v", err)
 	}
 }

@@ -11,6 +11,10 @@ import (
 	"latencylab/units"
 )
 
+// maxResolved bounds a service file in which what other files say is written
+// out: it and the rest of a workload fit into a file of maxFile bytes.
+const maxResolved = 900 << 10
+
 // decodeService reads a service file.
 func (f *file) decodeService(data []byte) (*service.Spec, error) {
 	root, err := f.parse(data)
@@ -86,6 +90,11 @@ func decodeService(v value, in string) (*service.Spec, error) {
 	if err == nil && lines["retry-after"] != 0 && !SaysRetryAfter(s) {
 		err = errors.New("retry-after needs a status 429 or 503, a script or outage with one, or a bounded queue or capacity whose shed is one of them")
 	}
+	if err == nil && v.f.long {
+		if n := len(writeService(s)); n > maxResolved {
+			err = fmt.Errorf("time: what files say makes a service of %d bytes, want at most %d", n, maxResolved)
+		}
+	}
 	if err != nil {
 		// Messages begin with the key they are about.
 		key := err.Error()
@@ -143,13 +152,18 @@ func wordField[T any](to *T, want string, named func(word string) (T, bool)) fun
 }
 
 func distField(to *service.Dist) func(value) error {
-	return textField(to, "a distribution such as uniform(20ms,60ms)", func(s string) (service.Dist, error) {
-		// {time: uniform(20ms,60ms)} is two keys to YAML.
-		if strings.Count(s, "(") != strings.Count(s, ")") {
-			return service.Dist{}, wanted(s, "as many ) as (; inside { } and [ ] it needs quotes, as commas end a value there")
-		}
-		return service.ParseDist(s)
-	})
+	return func(v value) error {
+		return textField(to, "a distribution such as uniform(20ms,60ms)", func(s string) (service.Dist, error) {
+			// {time: uniform(20ms,60ms)} is two keys to YAML.
+			if strings.Count(s, "(") != strings.Count(s, ")") {
+				return service.Dist{}, wanted(s, "as many ) as (; inside { } and [ ] it needs quotes, as commas end a value there")
+			}
+			return service.ParseDistFrom(s, func(name string, most int) ([]byte, error) {
+				v.f.long = true
+				return v.f.open(name, most)
+			})
+		})(v)
+	}
 }
 
 func setSlow(s *service.Slow, v value) error {

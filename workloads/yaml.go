@@ -27,8 +27,9 @@ const (
 // file is one YAML file being read. what names it in errors: "workload".
 type file struct {
 	what, name string
-	// read reads another file that this one names.
-	read func(name string) ([]byte, error)
+	// read reads another file that this one names, of at most so many bytes.
+	read func(path string, most int) ([]byte, error)
+	long bool // a distribution has named a file
 }
 
 // placedError is an error that already names its file and line.

@@ -43,7 +43,7 @@ func newOptions() *options {
 	serviceFlag(o, "replicas", count(1), func(s *service.Spec, n int) { s.Replicas = n })
 	serviceFlag(o, "slots", count(1), func(s *service.Spec, n int) { s.Slots = n })
 	serviceFlag(o, "queue", queue, func(s *service.Spec, n int) { s.Queue = n })
-	serviceFlag(o, "time", service.ParseDist, func(s *service.Spec, d service.Dist) { s.Time = d })
+	serviceFlag(o, "time", workloads.ParseDist, func(s *service.Spec, d service.Dist) { s.Time = d })
 	serviceFlag(o, "slow", slow, func(s *service.Spec, w service.Slow) { s.Slow = w })
 	serviceFlag(o, "status", statusShare, func(s *service.Spec, w service.StatusShare) { s.Status = append(s.Status, w) })
 	serviceFlag(o, "retry-after", units.ParseDuration, func(s *service.Spec, d time.Duration) { s.RetryAfter = d })
@@ -198,7 +198,7 @@ func slow(s string) (w service.Slow, err error) {
 	if w.Share, err = units.ParseShare(share); err != nil {
 		return w, err
 	}
-	w.Time, err = service.ParseDist(dist)
+	w.Time, err = workloads.ParseDist(dist)
 	return w, err
 }
 
