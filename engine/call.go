@@ -277,7 +277,11 @@ func (l *loop) lookOnce(cn *conn, b *ledger.Ledger) {
 	if e != 0 || n == 0 || stamp == 0 || stamp > l.wall-int64(l.polled-l.seen) {
 		return
 	}
-	if _, done, _ := cn.resp.Feed(l.recv.Buf[:n]); done && cn.in == nil {
+	got := l.recv.Buf[:n]
+	if cn.sec != nil {
+		got, _ = cn.sec.Receive(got, l.plain)
+	}
+	if _, done, _ := cn.resp.Feed(got); done && cn.in == nil {
 		b.Attempts.SpuriousTimeouts++
 	}
 }
@@ -388,12 +392,17 @@ func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err erro
 	l.fail(c, slot, endpoint, ledger.ErrorKey{Class: class, Phase: phase}, err, l.now)
 }
 
-// dialFailed ends the attempt that waits longest for the replica.
+// dialFailed is openFailed for want of a TCP connection.
 func (l *loop) dialFailed(endpoint uint16, err error) {
+	l.openFailed(endpoint, ledger.ErrorKey{Class: classOf(err, ledger.ClassOther), Phase: policy.PhaseConnect}, err)
+}
+
+// openFailed ends the attempt that waits longest for the replica: a connection
+// that was to serve it did not come about.
+func (l *loop) openFailed(endpoint uint16, key ledger.ErrorKey, err error) {
 	if l.failedAt = l.now; l.dialErr == nil {
 		l.dialErr = fmt.Errorf("%s: %w", l.eng.cfg.Endpoints[endpoint].Name, err)
 	}
-	key := ledger.ErrorKey{Class: classOf(err, ledger.ClassOther), Phase: policy.PhaseConnect}
 	w, ok := l.dequeue(endpoint)
 	l.dialWaiting()
 	if !ok {

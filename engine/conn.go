@@ -19,6 +19,7 @@ type connState uint8
 const (
 	connFree connState = iota
 	connDialing
+	connShaking // the TLS handshake is under way
 	connIdle
 	connBusy     // carries an attempt
 	connAnswered // its answer is complete and waits for its turn
@@ -30,7 +31,8 @@ const (
 type conn struct {
 	resp http1.Response
 	call *call      // whose attempt it carries; nil when none
-	sent clock.Time // of that attempt; while dialling: when that began
+	sec  *Secure    // nil: plain HTTP
+	sent clock.Time // of that attempt; while dialling and shaking: when that began
 	// first is the instant of the answer's first byte when its last came in a
 	// later read, else 0.
 	first      clock.Time
@@ -64,7 +66,7 @@ func (l *loop) flushPending() {
 		if f.cn == nil {
 			l.dialFailed(f.endpoint, f.err)
 		} else if f.cn.gen == f.gen && f.cn.state == connBusy {
-			l.broken(f.cn, f.cn.classOf(f.err, ledger.ClassWrite), policy.PhaseWrite, f.err)
+			l.broken(f.cn, f.cn.staleOr(classOf(f.err, ledger.ClassWrite)), policy.PhaseWrite, f.err)
 		}
 	}
 	l.pending = l.pending[:0]
@@ -85,7 +87,7 @@ func (l *loop) ready(token uint64, r Ready) {
 			return
 		}
 	}
-	if cn.out != nil && r&Writable != 0 {
+	if r&Writable != 0 && (cn.out != nil || cn.state == connShaking) {
 		l.writeRest(cn)
 	}
 	if r&(Readable|HungUp) != 0 {
@@ -96,23 +98,33 @@ func (l *loop) ready(token uint64, r Ready) {
 // connected ends a handshake, well or not.
 func (l *loop) connected(cn *conn) {
 	ln := &l.lanes[cn.lane]
-	ln.pools[cn.endpoint].dialing--
 	if err := SocketError(int(cn.fd)); err != nil {
 		endpoint := cn.endpoint
+		ln.pools[endpoint].dialing--
 		l.release(cn, false)
 		if ln == l.ln {
 			l.dialFailed(endpoint, err)
 		}
 		return
 	}
+	ln.book[l.phase()].Connect.Record(int64(l.polled.Sub(cn.sent)))
+	if cfg := ln.pools[cn.endpoint].tls; cfg != nil {
+		l.shake(cn, cfg)
+		return
+	}
+	l.opened(cn)
+}
+
+// opened makes a connection available.
+func (l *loop) opened(cn *conn) {
+	ln := &l.lanes[cn.lane]
+	ln.pools[cn.endpoint].dialing--
 	if !l.reached {
 		l.reached = true
 		l.eng.reached.Store(true)
 	}
 	l.pushIdle(cn)
-	b := ln.book[l.phase()]
-	b.Connections.Opened++
-	b.Connect.Record(int64(l.polled.Sub(cn.sent)))
+	ln.book[l.phase()].Connections.Opened++
 	if ln == l.ln { // else its own lane's block has ended meanwhile
 		l.serve(cn.endpoint)
 	}
@@ -138,11 +150,11 @@ func (l *loop) closeConn(cn *conn, reset bool) {
 }
 
 func (l *loop) release(cn *conn, reset bool) {
-	Close(int(cn.fd), reset)
+	cn.close(reset)
 	ln := &l.lanes[cn.lane]
 	ln.open--
 	ln.pools[cn.endpoint].open--
-	cn.state, cn.call, cn.in, cn.out = connFree, nil, nil, nil
+	cn.state, cn.call, cn.sec, cn.in, cn.out = connFree, nil, nil, nil, nil
 	cn.gen++
 	l.conns.put(cn.index)
 }
@@ -173,6 +185,10 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since, now clock.Time) {
 	}
 	req := t.Bytes()
 	b.BytesOut += uint64(len(req))
+	if cn.sec != nil {
+		l.sendSecure(cn, req)
+		return
+	}
 	n, e := Write(int(cn.fd), req)
 	if e == syscall.EINTR {
 		n, e = Write(int(cn.fd), req)
@@ -200,6 +216,10 @@ func (l *loop) setDeadline(t *http1.RequestTemplate, c *call) {
 
 // writeRest goes on with a request that the socket did not take whole.
 func (l *loop) writeRest(cn *conn) {
+	if cn.sec != nil {
+		l.writeSecure(cn)
+		return
+	}
 	for len(*cn.out) > 0 {
 		n, e := Write(int(cn.fd), *cn.out)
 		if e == syscall.EINTR {
@@ -215,6 +235,11 @@ func (l *loop) writeRest(cn *conn) {
 		}
 		*cn.out = (*cn.out)[n:]
 	}
+	l.written(cn)
+}
+
+// written says that the request is written whole.
+func (l *loop) written(cn *conn) {
 	cn.out = nil
 	if cn.state == connBusy {
 		l.progress(cn, policy.PhaseFirstByte)
@@ -239,14 +264,19 @@ func (l *loop) receive(cn *conn, r Ready) {
 			continue
 		case e == syscall.EAGAIN:
 			return
+		case cn.sec != nil:
+			if !l.receiveSecure(cn, n, stamp, e) {
+				return
+			}
 		case e != 0:
-			l.readFailed(cn, e)
+			l.readFailed(cn, e, classOf(e, ledger.ClassRead))
 			return
 		case n == 0:
-			l.endOfStream(cn)
+			l.endOfStream(cn, false)
 			return
+		default:
+			l.feed(cn, l.recv.Buf[:n], stamp)
 		}
-		l.feed(cn, l.recv.Buf[:n], stamp)
 		if n < len(l.recv.Buf) && r&HungUp == 0 {
 			return
 		}
@@ -335,8 +365,9 @@ func (l *loop) instant(stamp int64, sent clock.Time) clock.Time {
 	return at
 }
 
-// endOfStream handles a peer that closed its side.
-func (l *loop) endOfStream(cn *conn) {
+// endOfStream handles a peer that closed its side. cut says that it may have
+// wanted to send more: what only the end of the stream completes is not whole.
+func (l *loop) endOfStream(cn *conn, cut bool) {
 	switch cn.state {
 	case connIdle:
 		l.closeConn(cn, false)
@@ -344,12 +375,16 @@ func (l *loop) endOfStream(cn *conn) {
 		cn.closing = true
 	case connBusy, connDraining:
 		cn.closing = true
-		l.finishConn(cn, completion{fault: classOfFault(cn.eof())}, 0)
+		f := cn.eof()
+		if cut && f == http1.FaultNone {
+			f = http1.TruncatedBody
+		}
+		l.finishConn(cn, completion{fault: classOfFault(f)}, 0)
 	}
 }
 
 // readFailed handles an error of reading.
-func (l *loop) readFailed(cn *conn, e syscall.Errno) {
+func (l *loop) readFailed(cn *conn, err error, class ledger.Class) {
 	switch cn.state {
 	case connIdle:
 		l.closeConn(cn, false)
@@ -357,7 +392,7 @@ func (l *loop) readFailed(cn *conn, e syscall.Errno) {
 		cn.closing = true
 	case connBusy, connDraining:
 		cn.closing = true
-		l.finishConn(cn, completion{fault: cn.classOf(e, ledger.ClassRead), err: e}, 0)
+		l.finishConn(cn, completion{fault: cn.staleOr(class), err: err}, 0)
 	}
 }
 
@@ -371,11 +406,10 @@ func (cn *conn) eof() http1.Fault {
 	return f
 }
 
-// classOf sorts an error of reading or writing. A server that closes an idle
-// connection just when it is used again may answer the request with RST: that
-// is stale as well.
-func (cn *conn) classOf(err error, otherwise ledger.Class) ledger.Class {
-	class := classOf(err, otherwise)
+// staleOr corrects the class of an error of reading or writing. A server that
+// closes an idle connection just when it is used again may answer the request
+// with RST: that is stale as well.
+func (cn *conn) staleOr(class ledger.Class) ledger.Class {
 	if class == ledger.ClassReset && cn.eof() == http1.StaleConnection {
 		return ledger.ClassStaleConnection
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"runtime"
@@ -34,6 +35,12 @@ type Config struct {
 	Lanes []Lane
 	// Endpoints are the replicas, at least one.
 	Endpoints []Endpoint
+	// TLS, if not nil, is used on every connection; it is not changed. Without a
+	// ServerName each server must show a certificate for its endpoint's name.
+	TLS *tls.Config
+	// Resume has connections of a lane to one replica resume each other's TLS
+	// sessions. TLS.ClientSessionCache is not used.
+	Resume bool
 	// Threads is the number of loops, at least 1. A lane whose policy has state
 	// that calls share runs on at most Clients of them.
 	Threads int
@@ -107,6 +114,8 @@ type Block struct {
 	HedgeOn    bool
 	// Target says that answers named a replica of our own target.
 	Target bool
+	// TLS is what the lane's last handshake so far agreed on.
+	TLS Agreed
 }
 
 // Engine drives lanes one block at a time.
@@ -126,6 +135,7 @@ type laneClock struct {
 	offset time.Duration
 	ended  clock.Time // real instant of the end of the last block
 	ran    bool
+	tls    []*tls.Config // by endpoint; nil: plain HTTP
 }
 
 // New opens the loops. It fails on a Config that cannot be driven or when the
@@ -161,6 +171,7 @@ func New(cfg Config) (*Engine, error) {
 		if l.Policy.Shared() {
 			e.lanes[i].loops = min(cfg.Threads, l.Clients)
 		}
+		e.lanes[i].tls = cfg.tlsConfigs()
 	}
 	for i := range cfg.Threads {
 		l, err := newLoop(e, i)
@@ -255,6 +266,9 @@ func (e *Engine) collect(r *run) (*Block, error) {
 			out.Early, stopped = l.early, max(stopped, l.end)
 		}
 		out.Target = out.Target || ln.target
+		if ln.agreed != (Agreed{}) {
+			out.TLS = ln.agreed
+		}
 		ended = max(ended, l.ended)
 		lastDue, lastBegun = max(lastDue, l.lastDue), max(lastBegun, l.lastBegun)
 		if i == 0 {

@@ -53,6 +53,7 @@ type lane struct {
 	begun    uint64            // closed loop: calls of all blocks so far
 	book     [2]*ledger.Ledger // data, burn-in
 	target   bool
+	agreed   Agreed // by the last TLS handshake
 }
 
 // part is what ended in one interval on one loop, by the book of its calls. Two
@@ -89,6 +90,8 @@ type loop struct {
 	poll   *Poller
 	events *Events
 	recv   *Receiver
+	plain  []byte      // what was decrypted; nil without TLS
+	shakes *Handshakes // nil without TLS
 	memo   memo
 	timers Timers
 	lanes  []lane
@@ -155,6 +158,9 @@ func newLoop(e *Engine, index int) (*loop, error) {
 			l.cur.by[i].ok, l.spare.by[i].ok = histo.New(), histo.New()
 		}
 	}
+	if e.cfg.TLS != nil {
+		l.shakes, l.plain = NewHandshakes(p), make([]byte, PlainSize(readBuffer))
+	}
 	l.done = make([]completion, 0, eventsPerPoll)
 	l.lanes = make([]lane, len(e.cfg.Lanes))
 	for i := range l.lanes {
@@ -170,6 +176,9 @@ func newLoop(e *Engine, index int) (*loop, error) {
 		ln.template = c.Template.Clone()
 		ln.schedule = workloads.NewSchedule(&e.cfg.Arrivals)
 		ln.pools = make([]pool, len(e.cfg.Endpoints))
+		for k := range e.lanes[i].tls {
+			ln.pools[k].tls = e.lanes[i].tls[k]
+		}
 		ln.ceiling = share(e.cfg.Connections, index, loops)
 		if e.cfg.Closed {
 			ln.ceiling = math.MaxInt32 // users need one each, hedges further ones
@@ -197,9 +206,12 @@ func (l *loop) main() {
 	}
 	l.conns.each(func(cn *conn) {
 		if cn.state != connFree {
-			Close(int(cn.fd), false)
+			cn.close(false)
 		}
 	})
+	if l.shakes != nil {
+		l.shakes.Wait()
+	}
 	l.poll.Close()
 }
 
@@ -402,6 +414,9 @@ func (l *loop) wait() error {
 // order in which they became so, hence once as many events were taken as there
 // are sockets, all that was ready before the first look has been read.
 func (l *loop) readAll(n int) error {
+	if l.shakes != nil {
+		l.shaken()
+	}
 	rest := len(l.again)
 	for _, u := range l.again[:rest] {
 		l.ready(u.token, u.ready&^Writable)

@@ -1,6 +1,10 @@
 package engine
 
-import "latencylab/clock"
+import (
+	"crypto/tls"
+
+	"latencylab/clock"
+)
 
 // maxDialing bounds the handshakes of one pool that are under way at once: a
 // listener's queue holds a few hundred, and what overflows it waits a second.
@@ -10,8 +14,9 @@ const maxDialing = 64
 type pool struct {
 	head, tail uint32 // idle list, last used first: index plus 1
 	open       int    // connections, those being dialled too
-	dialing    int
+	dialing    int    // of them, those that no attempt can use yet
 	wait       waiters
+	tls        *tls.Config // nil: plain HTTP
 }
 
 // waiter is an attempt without a connection.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -55,8 +56,8 @@ func FileLimit() (int, error) {
 
 // classOf sorts an error of a socket call.
 func classOf(err error, otherwise ledger.Class) ledger.Class {
-	e, ok := err.(syscall.Errno)
-	if !ok {
+	var e syscall.Errno
+	if !errors.As(err, &e) {
 		return otherwise
 	}
 	switch e {

@@ -40,7 +40,8 @@ const (
 	ClassHeadersTimeout
 	ClassReadTimeout
 	ClassIdleTimeout
-	Classes // number of classes
+	ClassTLS // the TLS handshake or a TLS record failed
+	Classes  // number of classes
 )
 
 var classNames = [Classes]string{
@@ -49,7 +50,7 @@ var classNames = [Classes]string{
 	"closed_before_response", "stale_connection", "truncated_header", "truncated_body",
 	"bad_status_line", "bad_framing", "bad_header", "header_too_large",
 	"unexpected_upgrade", "unexpected_bytes", "other", "acquire_timeout", "dns_timeout",
-	"tls_timeout", "write_timeout", "headers_timeout", "read_timeout", "idle_timeout",
+	"tls_timeout", "write_timeout", "headers_timeout", "read_timeout", "idle_timeout", "tls",
 }
 
 // String returns the name used in results, such as "stale_connection".

@@ -41,6 +41,7 @@ type Connections struct {
 	Opened         uint64 // handshakes that succeeded
 	Reused         uint64 // attempts sent on a connection that had carried one before
 	ClosedByCancel uint64
+	Resumed        uint64 // of Opened: TLS sessions that went on from an earlier one
 }
 
 // ErrorKey identifies errors of one sort.
@@ -131,6 +132,7 @@ func (c *Counts) Merge(o *Counts) {
 	c.Connections.Opened += o.Connections.Opened
 	c.Connections.Reused += o.Connections.Reused
 	c.Connections.ClosedByCancel += o.Connections.ClosedByCancel
+	c.Connections.Resumed += o.Connections.Resumed
 	for i := range c.Refused {
 		c.Refused[i] += o.Refused[i]
 	}

@@ -43,7 +43,8 @@ type Ledger struct {
 	PoolWait *histo.Histogram // sent - started of first attempts and retries
 	// ReadDelay is the instant of our read less the kernel's receive stamp.
 	ReadDelay *histo.Histogram
-	Connect   *histo.Histogram // handshakes
+	Connect   *histo.Histogram // TCP handshakes
+	TLS       *histo.Histogram // TLS handshakes
 	// FirstByte is from the written request to the first byte of the answer,
 	// recorded only when that read did not also end the answer.
 	FirstByte *histo.Histogram
@@ -63,7 +64,7 @@ func New(within []time.Duration) *Ledger {
 
 // histograms lists the histograms in a fixed order, for merging.
 func (l *Ledger) histograms() []**histo.Histogram {
-	hs := []**histo.Histogram{&l.OK, &l.Failed, &l.Censored, &l.Lag, &l.PoolWait, &l.ReadDelay, &l.Connect, &l.FirstByte, &l.Body}
+	hs := []**histo.Histogram{&l.OK, &l.Failed, &l.Censored, &l.Lag, &l.PoolWait, &l.ReadDelay, &l.Connect, &l.TLS, &l.FirstByte, &l.Body}
 	for k := range policy.Kinds {
 		hs = append(hs, &l.Won[k], &l.Lost[k])
 	}

@@ -194,7 +194,7 @@ func NewPolicy(name, spec string, data *ledger.Ledger, burn *ledger.Counts) Poli
 		HedgeDelayNS:  Absent("nothing is hedged"),
 		Calls:         Calls(data.Calls),
 		Attempts:      Attempts(data.Attempts),
-		Connections:   Connections(data.Connections),
+		Connections:   Connections{data.Connections.Opened, data.Connections.Reused, data.Connections.ClosedByCancel},
 		Refused:       refused(&data.Counts),
 		ExtraLoad:     ratio(data.ExtraLoad()),
 		Amplification: ratio(data.Amplification()),
