@@ -54,6 +54,23 @@ func FileLimit() (int, error) {
 	return int(min(uint64(r.Cur), 1<<30)), nil
 }
 
+// Listen opens a non-blocking listener with the kernel's longest backlog. Port
+// 0 takes a free one; addr is the address it got.
+func Listen(at netip.AddrPort) (fd int, addr netip.AddrPort, err error) {
+	fd, addr, err = Bind(at)
+	if err != nil {
+		return -1, addr, err
+	}
+	if err = ListenOn(fd); err != nil {
+		unix.Close(fd)
+		return -1, addr, fmt.Errorf("listen on %v: %w", at, err)
+	}
+	return fd, addr, nil
+}
+
+// ListenOn turns a socket of Bind into a listener.
+func ListenOn(fd int) error { return unix.Listen(fd, 1<<16-1) }
+
 // classOf sorts an error of a socket call.
 func classOf(err error, otherwise ledger.Class) ledger.Class {
 	var e syscall.Errno

@@ -49,9 +49,10 @@ func SocketError(fd int) error {
 	return nil
 }
 
-// Listen opens a non-blocking listener with the kernel's longest backlog. Port
-// 0 takes a free one; addr is the address it got.
-func Listen(at netip.AddrPort) (fd int, addr netip.AddrPort, err error) {
+// Bind opens a non-blocking socket that holds an address and does not listen:
+// callers are refused until [ListenOn]. Port 0 takes a free one; addr is the
+// address it got.
+func Bind(at netip.AddrPort) (fd int, addr netip.AddrPort, err error) {
 	domain := unix.AF_INET
 	if at.Addr().Is6() && !at.Addr().Is4In6() {
 		domain = unix.AF_INET6
@@ -61,11 +62,8 @@ func Listen(at netip.AddrPort) (fd int, addr netip.AddrPort, err error) {
 		return -1, addr, fmt.Errorf("listen on %v: %w", at, err)
 	}
 	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
-	if err = unix.Bind(fd, sockaddr(at)); err == nil {
-		err = unix.Listen(fd, 1<<16-1)
-	}
 	var sa unix.Sockaddr
-	if err == nil {
+	if err = unix.Bind(fd, sockaddr(at)); err == nil {
 		sa, err = unix.Getsockname(fd)
 	}
 	if err != nil {

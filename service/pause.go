@@ -134,6 +134,27 @@ func (s *Server) Freeze(now, until clock.Time) {
 	s.Pause(now, until)
 }
 
+// Clear forgets every request and ends pauses and outages begun at run time, as
+// a process that dies and starts again. What is counted, and the mark, stay.
+func (s *Server) Clear(now clock.Time) {
+	for i := range s.jobs {
+		j, b := Job(i), &s.jobs[i]
+		switch b.state {
+		case unused:
+			continue
+		case running, stopping:
+			s.worked.sub(int64(s.left(b, now)))
+			s.counts.Stopped++
+		}
+		s.release(j)
+	}
+	s.queue.clear()
+	s.window.line = line{}
+	s.busy, s.work, s.paused = 0, sum{}, false
+	s.stalls.held.to = min(s.stalls.held.to, now)
+	s.ordered.to = min(s.ordered.to, now)
+}
+
 // Timers yields the tag and the due instant of every job, clock.Never for those
 // that are not due yet or ever, in no order that means anything. Pause and
 // Resume move many due instants at once; the driver then sets its timers by it.

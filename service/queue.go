@@ -93,6 +93,11 @@ func (q *queue) pop(jobs []job) Job {
 	return j
 }
 
+// clear forgets all jobs.
+func (q *queue) clear() {
+	q.n, q.lines, q.any = 0, [2]line{}, q.any[:0]
+}
+
 // toss draws a number in (0, 1), another one each time.
 func (q *queue) toss() float64 {
 	q.turns++

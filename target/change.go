@@ -2,6 +2,7 @@ package target
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ const lead = 2 * time.Millisecond
 type change struct {
 	at clock.Time
 	do func(l *loop, at clock.Time)
-	// wakes is the replica whose pause ends by it; there is one such change of each.
+	// wakes is the replica that goes on by it; there is one such change of each.
 	wakes *replica
 }
 
@@ -29,7 +30,7 @@ var errEnded = errors.New("the target has ended")
 // plan, in mail or within a change, puts a change on the agenda.
 func (l *loop) plan(c change) {
 	if c.wakes != nil {
-		l.agenda = slices.DeleteFunc(l.agenda, func(o change) bool { return o.wakes == c.wakes })
+		l.unplan(c.wakes)
 	}
 	i, _ := slices.BinarySearchFunc(l.agenda, c, func(a, b change) int {
 		if a.at <= b.at { // after those of the same instant
@@ -38,6 +39,21 @@ func (l *loop) plan(c change) {
 		return 1
 	})
 	l.agenda = slices.Insert(l.agenda, i, c)
+}
+
+// unplan takes the change that wakes a replica from the agenda.
+func (l *loop) unplan(r *replica) {
+	l.agenda = slices.DeleteFunc(l.agenda, func(c change) bool { return c.wakes == r })
+}
+
+// until is when a replica is woken or revived; clock.Never if that is not planned.
+func (l *loop) until(r *replica) clock.Time {
+	for _, c := range l.agenda {
+		if c.wakes == r {
+			return c.at
+		}
+	}
+	return clock.Never
 }
 
 // planned is when the next change is due.
@@ -63,10 +79,9 @@ type Changed struct {
 }
 
 // apply has every loop do f at one instant of the time of its services, and
-// waits until all have done so.
-func (t *Target) apply(f func(l *loop, at clock.Time)) (Changed, error) {
-	t.changing.Lock()
-	defer t.changing.Unlock()
+// waits until all have done so. With sockets f may touch those, and is done at
+// the end of the turn in which that instant lies. The caller holds changing.
+func (t *Target) apply(sockets bool, f func(l *loop, at clock.Time)) (Changed, error) {
 	now, wall := clock.Pair()
 	at := now.Add(lead)
 	out := Changed{At: time.Unix(0, wall).Add(lead).UTC()}
@@ -74,10 +89,15 @@ func (t *Target) apply(f func(l *loop, at clock.Time)) (Changed, error) {
 	ran := make([]chan struct{}, len(t.loops))
 	for i, l := range t.loops {
 		ran[i] = make(chan struct{})
+		do := func(l *loop, at clock.Time) { f(l, at); close(ran[i]) }
 		l.do(func() {
 			when := max(at, l.now) // it has done all until now
 			late[i] = when.Sub(at)
-			l.plan(change{at: when, do: func(l *loop, at clock.Time) { f(l, at); close(ran[i]) }})
+			if sockets {
+				l.plan(change{at: when, do: errand(do)})
+			} else {
+				l.plan(change{at: when, do: do})
+			}
 		})
 	}
 	for i, l := range t.loops {
@@ -91,10 +111,15 @@ func (t *Target) apply(f func(l *loop, at clock.Time)) (Changed, error) {
 	return out, nil
 }
 
-// those returns the loop's replicas with these numbers, all if there are none.
+// errand is a change that puts f off to the end of the turn.
+func errand(f func(l *loop, at clock.Time)) func(l *loop, at clock.Time) {
+	return func(l *loop, at clock.Time) { l.errands = append(l.errands, func() { f(l, at) }) }
+}
+
+// those returns the loop's replicas with these numbers.
 func (l *loop) those(numbers []int) (list []*replica) {
 	for _, r := range l.replicas {
-		if len(numbers) == 0 || slices.Contains(numbers, r.index) {
+		if slices.Contains(numbers, r.index) {
 			list = append(list, r)
 		}
 	}
@@ -108,6 +133,7 @@ func (l *loop) timers(r *replica) {
 		l.records.at(tag).due = due
 		l.due.Set(tag, due)
 	}
+	l.unplan(r)
 	if until := r.server.Until(); until != clock.Never {
 		l.plan(change{at: until, do: func(l *loop, at clock.Time) { l.wake(r, at) }, wakes: r})
 	}
@@ -121,21 +147,40 @@ func (l *loop) wake(r *replica, at clock.Time) {
 	}
 }
 
-// told checks the numbers of replicas and has f done for each of them at one
-// instant.
+// told checks the numbers of replicas, which must be alive, and has f done for
+// each of them at one instant. Without numbers it is for all that are alive.
 func (t *Target) told(replicas []int, f func(l *loop, r *replica, at clock.Time)) (Changed, error) {
+	t.changing.Lock()
+	defer t.changing.Unlock()
 	numbers, err := t.numbers(replicas)
 	if err != nil {
 		return Changed{}, err
 	}
-	c, err := t.apply(func(l *loop, at clock.Time) {
-		for _, r := range l.those(replicas) {
+	var alive []int
+	for _, n := range numbers {
+		switch killed := t.States()[n].State == StateKilled; {
+		case !killed:
+			alive = append(alive, n)
+		case len(replicas) > 0:
+			return Changed{}, conflict{fmt.Errorf("replica %d is killed, want it revived first", n)}
+		}
+	}
+	return t.tell(false, alive, f)
+}
+
+// tell has f done for each of these replicas: see apply.
+func (t *Target) tell(sockets bool, numbers []int, f func(l *loop, r *replica, at clock.Time)) (Changed, error) {
+	c, err := t.apply(sockets, func(l *loop, at clock.Time) {
+		for _, r := range l.those(numbers) {
 			f(l, r, at)
 		}
 	})
-	c.Replicas = numbers
+	c.Replicas = append([]int{}, numbers...)
 	return c, err
 }
+
+// conflict is an error because of the state in which a replica is.
+type conflict struct{ error }
 
 // lasting adds the end of what takes d.
 func (c Changed) lasting(d time.Duration, err error) (Changed, error) {

@@ -21,7 +21,7 @@ func (t *Target) commandRoutes() []route {
 		{"GET", "/backlog", t.backlogPage},
 		{"GET", "/replicas", t.replicasPage},
 	}
-	for _, word := range []string{"pulse", "pause", "resume", "outage"} {
+	for _, word := range []string{"pulse", "pause", "resume", "outage", "kill", "revive"} {
 		routes = append(routes,
 			route{"POST", "/" + word, t.commandPage},
 			route{"POST", "/replicas/*/" + word, t.commandPage})
@@ -45,7 +45,10 @@ func (t *Target) commandPage(ctx *fasthttp.RequestCtx) {
 	if err == nil {
 		c, err = t.obey(word, numbers, args)
 	}
+	var state conflict
 	switch {
+	case errors.As(err, &state):
+		fail(ctx, fasthttp.StatusConflict, err.Error())
 	case errors.Is(err, errEnded):
 		fail(ctx, fasthttp.StatusServiceUnavailable, err.Error())
 	case err != nil:
@@ -89,6 +92,12 @@ func (t *Target) obey(word string, numbers []int, args *fasthttp.Args) (c Change
 		if d, err = forArg(args, false); err == nil {
 			c, err = t.Pause(d, numbers...)
 		}
+	case "kill":
+		if d, err = forArg(args, false); err == nil {
+			c, err = t.Kill(d, numbers...)
+		}
+	case "revive":
+		c, err = t.Revive(numbers...)
 	case "resume":
 		c, err = t.Resume(numbers...)
 	case "outage":

@@ -46,7 +46,9 @@ type Connections struct {
 	// Refused were closed at once because of the limit on connections.
 	Refused uint64 `json:"refused"`
 	// TimedOut were closed because the peer owed bytes for too long.
-	TimedOut  uint64 `json:"timed_out"`
+	TimedOut uint64 `json:"timed_out"`
+	// Killed were reset because their replica was killed.
+	Killed    uint64 `json:"killed"`
 	WellKnown uint64 `json:"well_known"` // requests for the announcement
 	// Bad400 to Bad505 count what was no valid request, by the status it got.
 	Bad400 uint64 `json:"bad_400"`
@@ -59,6 +61,7 @@ func (c *Connections) merge(o *Connections) {
 	c.Accepted += o.Accepted
 	c.Refused += o.Refused
 	c.TimedOut += o.TimedOut
+	c.Killed += o.Killed
 	c.WellKnown += o.WellKnown
 	c.Bad400 += o.Bad400
 	c.Bad431 += o.Bad431
@@ -76,8 +79,12 @@ type Counts struct {
 	First   uint64 `json:"first"`   // those with attempt number 1
 	Later   uint64 `json:"later"`   // those with a larger one
 	Shed    uint64 `json:"shed"`    // answers to those that found the queue full or a window overloaded
-	// Broken are requests whose connection the service refused or reset.
+	// Broken are requests whose connection the service refused or reset, or that
+	// ended with their replica.
 	Broken uint64 `json:"broken"`
+	// Killed are those under way at a replica when it was killed; they are in Broken,
+	// or in AfterLeft when their caller had left.
+	Killed uint64 `json:"killed"`
 	// InFlight is what has arrived and not ended.
 	InFlight uint64 `json:"in_flight"`
 	// AfterLeft are requests whose answer came due when the caller had left, or
@@ -113,6 +120,7 @@ func (c *Counts) merge(o *Counts) {
 	c.Later += o.Later
 	c.Shed += o.Shed
 	c.Broken += o.Broken
+	c.Killed += o.Killed
 	c.InFlight += o.InFlight
 	c.AfterLeft += o.AfterLeft
 	c.CutShort += o.CutShort

@@ -30,7 +30,9 @@ const retryAccept = 100 * time.Millisecond
 // replica is one server and its listener.
 type replica struct {
 	index     int // number in the service
-	fd        int // listener; -1 once closed
+	fd        int // listener; -1 while closed
+	parked    int // holds the address of a killed replica; -1 while there is none
+	killed    bool
 	server    *service.Server
 	arrivals  uint64 // requests without Latencylab-Call
 	accepted  uint64 // connections
@@ -62,6 +64,7 @@ type loop struct {
 	tallies  tallies
 	ready    []uint64 // tokens of connections to go on with in the next turn
 	again    []uint64 // the same, being worked through
+	errands  []func() // what changes do to sockets, at the end of the turn
 	agenda   []change // what the servers are told at an instant, the next first
 
 	now      clock.Time // when the last wait ended
@@ -98,7 +101,7 @@ func newLoop(t *Target, cfg *Config) (*loop, error) {
 
 // listen gives the loop replica index of the service, whose listener is fd.
 func (l *loop) listen(index, fd int) error {
-	r := &replica{index: index, fd: fd, server: service.New(&l.target.spec, index, l.target.seed)}
+	r := &replica{index: index, fd: fd, parked: -1, server: service.New(&l.target.spec, index, l.target.seed)}
 	r.server.Mark(clock.Now())
 	l.replicas = append(l.replicas, r)
 	return l.poll.Add(fd, listenerBit|uint64(len(l.replicas)-1))
@@ -156,6 +159,10 @@ func (l *loop) turn() {
 	l.goOn()
 	l.expire(l.now)
 	l.closeIdle()
+	for _, f := range l.errands {
+		f()
+	}
+	l.errands = l.errands[:0]
 	select {
 	case f := <-l.mail:
 		f()
@@ -342,7 +349,9 @@ func (l *loop) leave(id uint32) {
 		return
 	}
 	t.Cancelled.Dropped++
-	if st.Job != rec.job { // else the job holds its slot on, and nobody is answered
+	if st.Job == rec.job { // the job holds its slot on, and nobody is answered
+		rec.run = noRun
+	} else {
 		l.due.Set(c.rec, clock.Never)
 		l.records.drop(c.rec)
 		c.rec = none
@@ -363,10 +372,18 @@ func (l *loop) closeAll() {
 
 func (l *loop) closeListeners() {
 	for _, r := range l.replicas {
-		if r.fd >= 0 {
-			engine.Close(r.fd, false)
-			r.fd = -1
+		l.closeListener(r)
+		if r.parked >= 0 {
+			engine.Close(r.parked, false)
+			r.parked = -1
 		}
+	}
+}
+
+func (l *loop) closeListener(r *replica) {
+	if r.fd >= 0 {
+		engine.Close(r.fd, false)
+		r.fd = -1
 	}
 }
 

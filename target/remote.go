@@ -44,11 +44,26 @@ func (r *Remote) Pulse(ctx context.Context, d time.Duration, replicas ...int) (C
 
 // Pause is Target.Pause.
 func (r *Remote) Pause(ctx context.Context, d time.Duration, replicas ...int) (Changed, error) {
+	return r.command(ctx, "pause", forValue(d), replicas)
+}
+
+// Kill is Target.Kill.
+func (r *Remote) Kill(ctx context.Context, d time.Duration, replicas ...int) (Changed, error) {
+	return r.command(ctx, "kill", forValue(d), replicas)
+}
+
+// Revive is Target.Revive.
+func (r *Remote) Revive(ctx context.Context, replicas ...int) (Changed, error) {
+	return r.command(ctx, "revive", url.Values{}, replicas)
+}
+
+// forValue is the query of what lasts d, or on if d is 0.
+func forValue(d time.Duration) url.Values {
 	v := url.Values{}
 	if d > 0 {
 		v.Set("for", units.FormatDuration(d))
 	}
-	return r.command(ctx, "pause", v, replicas)
+	return v
 }
 
 // Resume is Target.Resume.

@@ -54,14 +54,16 @@ func (t *Target) Backlog() Backlog {
 const (
 	StateUp     = "up"
 	StatePaused = "paused" // nothing proceeds
+	StateKilled = "killed" // callers are refused
 )
 
 // ReplicaState is what a replica is doing.
 type ReplicaState struct {
 	Replica int    `json:"replica"`
 	Address string `json:"address"`
-	State   string `json:"state"` // one of the constants StateUp to StatePaused
-	// Until is when a pause ends; nil when there is none, or no end is set.
+	State   string `json:"state"` // one of the constants StateUp to StateKilled
+	// Until is when a pause ends, or a killed replica is revived; nil when there is
+	// no such state, or no end is set.
 	Until *time.Time `json:"until,omitempty"`
 	// Outage is how requests fail by Target.Outage, until OutageUntil; "" when they
 	// do not.
@@ -84,7 +86,10 @@ func (t *Target) States() []ReplicaState {
 				if r.server.Paused() {
 					s.State = StatePaused
 				}
-				if until := r.server.Until(); until != clock.Never {
+				if r.killed {
+					s.State = StateKilled
+				}
+				if until := l.until(r); until != clock.Never {
 					s.Until = instant(until)
 				}
 				if e, until, ok := r.server.OutageNow(now); ok {
