@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ func FetchLedger(ctx context.Context, address, run string) (*Ledger, error) {
 	q.Set("run", run)
 	u.RawQuery = q.Encode()
 	var l Ledger
-	if err := fetch(ctx, u.String(), &l); err != nil {
+	if err := fetch(ctx, u.String(), nil, &l); err != nil {
 		return nil, fmt.Errorf("read ledger: %w", err)
 	}
 	if l.Schema != Schema {
@@ -42,15 +43,15 @@ func FetchLedger(ctx context.Context, address, run string) (*Ledger, error) {
 }
 
 // FetchAnnouncement asks the server at base, an address such as
-// http://127.0.0.1:8080, whether it is a target. ok is false when it answers
-// anything else; err says why it could not be asked.
-func FetchAnnouncement(ctx context.Context, base string) (a Announcement, ok bool, err error) {
+// http://127.0.0.1:8080, whether it is a target; secure is for https, nil else. ok
+// is false when it answers anything else; err says why it could not be asked.
+func FetchAnnouncement(ctx context.Context, base string, secure *tls.Config) (a Announcement, ok bool, err error) {
 	u, err := url.Parse(base)
 	if err != nil {
 		return a, false, fmt.Errorf("ask for the target: %w", err)
 	}
 	u.Path, u.RawPath, u.RawQuery, u.Fragment = http1.WellKnownPath, "", "", ""
-	err = fetch(ctx, u.String(), &a)
+	err = fetch(ctx, u.String(), secure, &a)
 	if _, foreign := err.(*foreignError); foreign {
 		return Announcement{}, false, nil
 	}
@@ -72,7 +73,7 @@ func PostMark(ctx context.Context, address string, in time.Duration, n uint32) e
 	}
 	u.Path, u.RawPath, u.Fragment = "/mark", "", ""
 	u.RawQuery = url.Values{"in": {units.FormatDuration(in)}, "n": {strconv.FormatUint(uint64(n), 10)}}.Encode()
-	if _, err := ask(ctx, http.MethodPost, u.String(), http.StatusNoContent); err != nil {
+	if _, err := ask(ctx, http.MethodPost, u.String(), nil, http.StatusNoContent); err != nil {
 		return fmt.Errorf("mark the target: %w", err)
 	}
 	return nil
@@ -84,8 +85,8 @@ type foreignError struct{ text string }
 func (e *foreignError) Error() string { return e.text }
 
 // fetch decodes the JSON at address.
-func fetch(ctx context.Context, address string, into any) error {
-	body, err := ask(ctx, http.MethodGet, address, http.StatusOK)
+func fetch(ctx context.Context, address string, secure *tls.Config, into any) error {
+	body, err := ask(ctx, http.MethodGet, address, secure, http.StatusOK)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func fetch(ctx context.Context, address string, into any) error {
 }
 
 // ask returns the body of an answer with the status that is wanted.
-func ask(ctx context.Context, method, address string, want int) ([]byte, error) {
+func ask(ctx context.Context, method, address string, secure *tls.Config, want int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
@@ -105,7 +106,7 @@ func ask(ctx context.Context, method, address string, want int) ([]byte, error) 
 	}
 	client := http.Client{
 		// A page of ours needs no proxy, and leaves no connection behind.
-		Transport:     &http.Transport{DisableKeepAlives: true},
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: secure},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Do(req)

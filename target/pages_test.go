@@ -136,7 +136,7 @@ func TestAnnouncement(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if got, ok, err := FetchAnnouncement(ctx, base+"/some/path?query"); !ok || err != nil || !cmp.Equal(want, got) {
+	if got, ok, err := FetchAnnouncement(ctx, base+"/some/path?query", nil); !ok || err != nil || !cmp.Equal(want, got) {
 		t.Errorf("fetched %+v, %v, %v", got, ok, err)
 	}
 	if l := tg.Ledger(); len(l.Runs) != 0 || l.Connections.WellKnown != 2 {
@@ -159,7 +159,7 @@ func TestFetchFromForeignServers(t *testing.T) {
 			defer s.Close()
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			if _, ok, err := FetchAnnouncement(ctx, s.URL); ok || err != nil {
+			if _, ok, err := FetchAnnouncement(ctx, s.URL, nil); ok || err != nil {
 				t.Errorf("announcement: %v, %v; want that it is no target", ok, err)
 			}
 			if _, err := FetchLedger(ctx, s.URL+"/ledger", ""); err == nil {
@@ -167,7 +167,7 @@ func TestFetchFromForeignServers(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := FetchAnnouncement(context.Background(), "http://127.0.0.1:1"); err == nil {
+	if _, _, err := FetchAnnouncement(context.Background(), "http://127.0.0.1:1", nil); err == nil {
 		t.Error("a server that refuses: no error")
 	}
 }

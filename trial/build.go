@@ -278,7 +278,7 @@ func Unreached(r *results.Run) (sample string, ok bool) {
 			return "", false
 		}
 		for _, e := range p.Errors {
-			if e.Phase != policy.PhaseConnect.String() && e.Phase != policy.PhaseAcquire.String() && e.Phase != policy.PhaseDNS.String() {
+			if e.Phase != policy.PhaseConnect.String() && e.Phase != policy.PhaseAcquire.String() && e.Phase != policy.PhaseDNS.String() && e.Phase != policy.PhaseTLS.String() {
 				return "", false
 			}
 			sample = e.Class

@@ -154,7 +154,8 @@ func TestParseSite(t *testing.T) {
 		{"endpoints replace the host, which stays the header", "http://h.example/x", []string{"127.0.0.1:1", "http://127.0.0.1:2"}, "h.example", "/x", "127.0.0.1:1 127.0.0.1:2", ""},
 		{"endpoints without a URL", "", []string{"a:1", "b:2"}, "a:1", "/", "a:1 b:2", ""},
 		{"the fragment is not sent", "http://h/x#y", nil, "h", "/x", "h:80", ""},
-		{"TLS", "https://h/", nil, "", "", "", "https:// does not work yet"},
+		{"https has a port of its own", "HTTPS://h/", nil, "h", "/", "h:443", ""},
+		{"endpoints have the scheme of the URL", "https://h/", []string{"a:1", "https://b"}, "h", "/", "a:1 b:443", ""},
 		{"another scheme", "gopher://h/", nil, "", "", "", `scheme "gopher"`},
 		{"no host", "http:///x", nil, "", "", "", "no host"},
 		{"port 0", "http://h:0/", nil, "", "", "", "port 0"},
@@ -162,7 +163,7 @@ func TestParseSite(t *testing.T) {
 		{"a user", "http://u@h/", nil, "", "", "", "Authorization"},
 		{"an endpoint without port", "http://h/", []string{"a"}, "", "", "", "no port"},
 		{"an endpoint with a path", "http://h/", []string{"http://a:1/x"}, "", "", "", "has a path"},
-		{"an endpoint with TLS", "http://h/", []string{"https://a:1"}, "", "", "", "https:// does not work yet"},
+		{"an endpoint with TLS, the URL without", "http://h/", []string{"https://a:1"}, "", "", "", "is not http://"},
 		{"nothing", "", nil, "", "", "", "no URL"},
 	} {
 		s, err := ParseSite(c.url, "", c.endpoints)

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -81,6 +82,9 @@ func (s *Setup) Check(p *Plan) error {
 	if _, err := s.templates(p, newRunID()); err != nil {
 		return err
 	}
+	if _, err := s.clientTLS(p); err != nil {
+		return err
+	}
 	limit, err := engine.FileLimit()
 	if err != nil {
 		return err
@@ -129,6 +133,7 @@ type measurement struct {
 	plan  *Plan
 	setup *Setup
 	site  Site
+	tls   *tls.Config // nil: plain HTTP
 	runID string
 	eng   *engine.Engine
 	child *target.Child
@@ -274,6 +279,10 @@ func (m *measurement) reach(ctx context.Context) error {
 		return m.embed()
 	}
 	m.site = *m.setup.Site
+	var err error
+	if m.tls, err = m.setup.clientTLS(m.plan); err != nil {
+		return err
+	}
 	return m.site.Resolve(ctx)
 }
 
@@ -281,7 +290,7 @@ func (m *measurement) reach(ctx context.Context) error {
 func (m *measurement) config(interval time.Duration, on func(engine.Interval)) engine.Config {
 	p, w := m.plan, &m.plan.Workload
 	cfg := engine.Config{
-		Endpoints: m.site.Endpoints, Threads: w.Threads, Connections: w.Connections, Closed: p.Closed,
+		Endpoints: m.site.Endpoints, TLS: m.tls, Resume: !w.TLS.NoResumption, Threads: w.Threads, Connections: w.Connections, Closed: p.Closed,
 		Seed: w.Seed, Drain: w.Drain, Within: w.Within, Idempotent: w.Request.Idempotent(),
 		Spin: m.setup.spin(p), Interval: interval, OnInterval: on,
 	}

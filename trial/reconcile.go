@@ -49,7 +49,7 @@ func (m *measurement) findTarget(ctx context.Context) (reason string) {
 	if !seen {
 		return results.ForeignServer
 	}
-	a, ok, err := target.FetchAnnouncement(ctx, "http://"+m.site.Endpoints[0].Addrs[0].String())
+	a, ok, err := target.FetchAnnouncement(ctx, m.site.Scheme()+"://"+m.site.Endpoints[0].Addrs[0].String(), m.tlsOf(0))
 	switch {
 	case err != nil:
 		return err.Error()

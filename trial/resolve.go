@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,10 @@ type Site struct {
 	Host string
 	// Path is the request target, from its slash.
 	Path string
+	// TLS says that the scheme is https. ServerName is then the name that all
+	// replicas have; "" is that of each in Names.
+	TLS        bool
+	ServerName string
 	// Names are the replicas as host:port, Endpoints the same with addresses
 	// once Resolve has found them.
 	Names     []string
@@ -35,15 +40,18 @@ type Site struct {
 // ParseSite reads a URL and the endpoints that serve it. Without endpoints the
 // URL's own host is the only replica; with them it is only the Host header. An
 // endpoint is host:port or a URL without path. url may be empty when there are
-// endpoints: the first one is the host then, and path is the request target.
+// endpoints: the first one is the host then, and path is the request target. All
+// have the same scheme, an endpoint without one that of the others.
 func ParseSite(rawURL, path string, endpoints []string) (*Site, error) {
 	s := &Site{Path: path}
+	scheme := ""
 	if rawURL != "" {
 		u, err := parseURL("URL", rawURL)
 		if err != nil {
 			return nil, err
 		}
-		s.Host, s.Path = u.Host, u.RequestURI()
+		scheme = u.Scheme
+		s.Host, s.Path, s.ServerName = u.Host, u.RequestURI(), u.Hostname()
 		if len(endpoints) == 0 {
 			s.Names = []string{hostPort(u)}
 		}
@@ -51,7 +59,7 @@ func ParseSite(rawURL, path string, endpoints []string) (*Site, error) {
 	for _, e := range endpoints {
 		raw := e
 		if !strings.Contains(e, "://") {
-			raw = "http://" + e
+			raw = cmp.Or(scheme, "http") + "://" + e
 		}
 		u, err := parseURL("endpoint", raw)
 		if err != nil {
@@ -62,6 +70,12 @@ func ParseSite(rawURL, path string, endpoints []string) (*Site, error) {
 		}
 		if u.Path != "" && u.Path != "/" || u.RawQuery != "" {
 			return nil, fmt.Errorf("endpoint %q has a path, want host:port: the path comes from the URL", e)
+		}
+		switch {
+		case scheme == "":
+			scheme = u.Scheme
+		case scheme != u.Scheme:
+			return nil, fmt.Errorf("endpoint %q is not %s:// like what stands before it, want one scheme for all", e, scheme)
 		}
 		if s.Host == "" {
 			s.Host = u.Host
@@ -74,6 +88,7 @@ func ParseSite(rawURL, path string, endpoints []string) (*Site, error) {
 	if s.Path == "" {
 		s.Path = "/"
 	}
+	s.TLS = scheme == "https"
 	return s, nil
 }
 
@@ -86,12 +101,8 @@ func parseURL(what, raw string) (*url.URL, error) {
 		}
 		return nil, fmt.Errorf("%s %q: %w", what, raw, err)
 	}
-	switch strings.ToLower(u.Scheme) {
-	case "http":
-	case "https":
-		return nil, fmt.Errorf("%s %q: https:// does not work yet, want http://", what, raw)
-	default:
-		return nil, fmt.Errorf("%s %q has the scheme %q, want http://", what, raw, u.Scheme)
+	if u.Scheme != "http" && u.Scheme != "https" { // url.Parse has made it lower case
+		return nil, fmt.Errorf("%s %q has the scheme %q, want http:// or https://", what, raw, u.Scheme)
 	}
 	switch {
 	case u.Hostname() == "":
@@ -115,6 +126,9 @@ func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = "80"
+		if u.Scheme == "https" {
+			port = "443"
+		}
 	}
 	return net.JoinHostPort(u.Hostname(), port)
 }
@@ -185,11 +199,19 @@ func firstOpen(ctx context.Context, addrs []netip.AddrPort) netip.AddrPort {
 	return addrs[0]
 }
 
+// Scheme is "http" or "https".
+func (s *Site) Scheme() string {
+	if s.TLS {
+		return "https"
+	}
+	return "http"
+}
+
 // URLs returns the replicas as URLs without path, as a workload holds them.
 func (s *Site) URLs() []string {
 	var out []string
 	for _, n := range s.Names {
-		out = append(out, "http://"+n)
+		out = append(out, s.Scheme()+"://"+n)
 	}
 	return out
 }

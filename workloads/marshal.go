@@ -48,6 +48,7 @@ func (w *Workload) Marshal() ([]byte, error) {
 	y.list("header", headers)
 	y.body(w.Request.Body)
 	y.list("endpoint", w.Endpoints)
+	w.writeTLS(&y)
 	y.list("policy", specsOf(w.Policies))
 	if w.Service != nil {
 		y.open("service")

@@ -48,9 +48,10 @@ type Workload struct {
 	Pulse                   PulseSpec
 
 	Request Request
-	// Endpoints are the replicas, as "http://HOST[:PORT]". None: the embedded
-	// target serves Service.
+	// Endpoints are the replicas, as "http://HOST[:PORT]" or all with "https://".
+	// None: the embedded target serves Service.
 	Endpoints []string
+	TLS       TLS
 	// Policies have different names. None means plain.
 	Policies []NamedPolicy
 	// Service is what the simulator and an embedded target do; nil: not known.
@@ -139,6 +140,14 @@ func (w *Workload) Check() error {
 	}
 	if w.Block > w.Duration && w.Duration > 0 {
 		return &conflict{"block", fmt.Sprintf("block=%s is longer than duration=%s, the data of a policy", units.FormatDuration(w.Block), units.FormatDuration(w.Duration))}
+	}
+	for i := range w.Endpoints {
+		if scheme := schemeOf(w.Endpoints[i]); scheme != schemeOf(w.Endpoints[0]) {
+			return &conflict{"endpoint", fmt.Sprintf("endpoints %q and %q, want all with http:// or all with https://", w.Endpoints[0], w.Endpoints[i])}
+		}
+	}
+	if err := w.TLS.check(); err != nil {
+		return err
 	}
 	if w.Arrivals == Constant && w.Rate == 0 {
 		return &conflict{"arrivals", "arrivals=constant needs rate"}
@@ -239,26 +248,32 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// ParseEndpoint reads "http://HOST[:PORT][/]", a replica, and returns it
-// without the slash. HOST is a name, an IPv4 address or an IPv6 address in
+// schemeOf returns what stands before "://".
+func schemeOf(endpoint string) string {
+	scheme, _, _ := strings.Cut(endpoint, "://")
+	return scheme
+}
+
+// ParseEndpoint reads "http://HOST[:PORT][/]" or the same with https, a replica,
+// and returns it without the slash. HOST is a name, an IPv4 address or an IPv6 address in
 // brackets (RFC 3986 3.2.2).
 func ParseEndpoint(s string) (string, error) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok || rest == "" {
 		return "", wanted(s, "an endpoint such as http://127.0.0.1:8080")
 	}
-	if !strings.EqualFold(scheme, "http") {
-		return "", wanted(s, "an endpoint that begins with http://")
+	if scheme = strings.ToLower(scheme); scheme != "http" && scheme != "https" {
+		return "", wanted(s, "an endpoint that begins with http:// or https://")
 	}
 	host := rest
 	if n := strings.IndexAny(rest, "/?#"); n >= 0 {
 		host = rest[:n]
 		if rest[n:] != "/" {
-			return "", fmt.Errorf("%q has a path, want http://%s, and the path under the key path", clip(s), clip(host))
+			return "", fmt.Errorf("%q has a path, want %s://%s, and the path under the key path", clip(s), scheme, clip(host))
 		}
 	}
 	if n := strings.LastIndexByte(host, '@'); n >= 0 {
-		return "", fmt.Errorf("%q has a user, want an endpoint such as http://%s", clip(s), clip(host[n+1:]))
+		return "", fmt.Errorf("%q has a user, want an endpoint such as %s://%s", clip(s), scheme, clip(host[n+1:]))
 	}
 	name, port := host, ""
 	if n := strings.LastIndexByte(host, ':'); n > strings.LastIndexByte(host, ']') {
@@ -270,7 +285,7 @@ func ParseEndpoint(s string) (string, error) {
 	if !isHost(name) {
 		return "", wanted(s, "an endpoint such as http://127.0.0.1:8080")
 	}
-	return "http://" + host, nil
+	return scheme + "://" + host, nil
 }
 
 // isHost reports whether s may be a name or an address; whether it exists is

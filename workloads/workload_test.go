@@ -56,6 +56,10 @@ func TestParse(t *testing.T) {
 		{"a body of bytes", "body: !!binary AAH/\n", func(w *Workload) { w.Request.Body = []byte{0, 1, 255} }},
 		{"an empty body is a body", "body: \"\"\n", func(w *Workload) { w.Request.Body = []byte{} }},
 		{"endpoints lose their slash", "endpoint: [http://a:80/, 'http://[::1]:8080']\n", func(w *Workload) { w.Endpoints = []string{"http://a:80", "http://[::1]:8080"} }},
+		{"https and what it may want", "endpoint: [https://a, 'HTTPS://b:8443']\ninsecure: false\ncacert: ca.pem\ncert: /c.pem\nkey: k.pem\nservername: a\ntls-resumption: off\ntls-min: 1.2\ntls-max: '1.3'\n", func(w *Workload) {
+			w.Endpoints = []string{"https://a", "https://b:8443"}
+			w.TLS = TLS{CACert: "ca.pem", Cert: "/c.pem", Key: "k.pem", ServerName: "a", NoResumption: true, Min: "1.2", Max: "1.3"}
+		}},
 		{"one policy needs no list", "policy: plain", func(w *Workload) { w.Policies = []NamedPolicy{plain} }},
 		{"policies as specs and maps", "policy:\n  - plain\n  - hedge: p95\n  - name: calm\n    retry: 3\n    retry.on: [429, 503]\n    backoff: 100ms..2s\n    budget: 10%\n    budget.capacity: 500\n", func(w *Workload) {
 			w.Policies = []NamedPolicy{plain, hedge, {"calm", "retry=3,retry.on=429+503,backoff=100ms..2s,budget=10%,budget.capacity=500", policy.Policy{
@@ -133,7 +137,12 @@ func TestParseErrors(t *testing.T) {
 		{"a header that splits the request", "header: [\"A: b\\r\\nC: d\"]", `f.yaml:1: header = "A: b\r\nC: d" has "\r" in its value, want no control characters`},
 		{"a header that frames", "header: ['Content-Length: 3']", `f.yaml:1: header = "Content-Length: 3" sets Content-Length, which the driver sets itself`},
 		{"a body that is no base64", "body: !!binary '*'", `f.yaml:1: body = "*", want base64 after !!binary`},
-		{"TLS", "endpoint: https://a/", `f.yaml:1: endpoint = "https://a/", want an endpoint that begins with http://`},
+		{"another scheme", "endpoint: ftp://a/", `f.yaml:1: endpoint = "ftp://a/", want an endpoint that begins with http:// or https://`},
+		{"two schemes", "rate: 1/s\nendpoint: ['http://a', 'https://b']", `f.yaml:2: endpoints "http://a" and "https://b", want all with http:// or all with https://`},
+		{"a certificate without its key", "cert: c.pem", `f.yaml:1: cert=c.pem without key, want the certificate's private key too`},
+		{"versions the wrong way round", "tls-min: 1.3\ntls-max: 1.2", `f.yaml:1: tls-min=1.3 is above tls-max=1.2`},
+		{"an old version", "tls-max: 1.1", `f.yaml:1: tls-max = "1.1", want 1.2 or 1.3`},
+		{"a word for no switch", "tls-resumption: yes", `f.yaml:1: tls-resumption = "yes", want on or off`},
 		{"an endpoint without scheme", "endpoint: a:80", `f.yaml:1: endpoint = "a:80", want an endpoint such as http://127.0.0.1:8080`},
 		{"an endpoint with a path", "endpoint: http://a/b", `f.yaml:1: endpoint = "http://a/b" has a path, want http://a, and the path under the key path`},
 		{"an endpoint with a user", "endpoint: http://me:secret@a/", `f.yaml:1: endpoint = "http://me:secret@a/" has a user, want an endpoint such as http://a`},

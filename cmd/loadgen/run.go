@@ -18,9 +18,10 @@ import (
 
 const runHelp = `usage: loadgen run [URL] [WORKLOAD] [flags]
 
-Drives an HTTP/1.1 server; several policies are compared in alternating blocks.
-Without argument: the built-in hedge-tail on an embedded target. WORKLOAD is a
-file (with / or .yaml) or a built-in one; a flag replaces what it says.
+Drives an HTTP/1.1 server, by http:// or https://; several policies are compared
+in alternating blocks. Without argument: the built-in hedge-tail on an embedded
+target. WORKLOAD is a file (with / or .yaml) or a built-in one; a flag replaces
+what it says.
 
   -r, --rate RATE           open loop at this rate, such as 1k/s; without a rate
   -c, --connections N       closed loop of N (10); in open loop a ceiling
@@ -32,6 +33,12 @@ file (with / or .yaml) or a built-in one; a flag replaces what it says.
   -b, --body TEXT|@FILE     request body
       --policy [NAME:]SPEC  repeatable, such as plain or hedge=p95,budget=10%
       --endpoint HOST:PORT  repeatable: the replicas behind the URL's host
+      --insecure            https: accept any certificate
+      --cacert FILE         trust these authorities instead of the system's
+      --cert, --key FILE    the client's certificate and its key
+      --servername NAME     name to ask for and verify (the URL's host)
+      --tls-resumption WORD on or off: connections resume sessions (on)
+      --tls-min, --tls-max  1.2 or 1.3
       --arrivals KIND       poisson (default) or constant
       --within D            objective: share of calls OK within D; repeatable
       --clients N           policy clients that share the calls (1)
@@ -52,7 +59,7 @@ file (with / or .yaml) or a built-in one; a flag replaces what it says.
 examples:
   loadgen run
   loadgen run http://127.0.0.1:8080/ -c 64 -d 10s
-  loadgen run http://127.0.0.1:8080/ -r 2k/s --policy plain --policy hedge=p95
+  loadgen run https://127.0.0.1:8443/ --cacert ca.pem -r 2k/s --policy hedge=p95
 `
 
 // runFlags are the flags of run alone.
@@ -67,6 +74,7 @@ type runFlags struct {
 	callHeaders string
 	spin        time.Duration
 	progress    bool
+	tls         tlsFlags
 }
 
 func (m *runFlags) register(fs *pflag.FlagSet) {
@@ -82,6 +90,7 @@ func (m *runFlags) register(fs *pflag.FlagSet) {
 	m.spin = -1
 	scalar(fs, &m.spin, "spin", "", "D", spin)
 	fs.BoolVar(&m.progress, "progress", false, "")
+	m.tls.register(fs)
 }
 
 // maxSpin is the longest time worth polling: one tick of a 100 Hz kernel, the
@@ -124,6 +133,7 @@ func (m *runFlags) apply(w *workloads.Workload) error {
 	if m.fs.Changed("method") {
 		w.Request.Method = m.method
 	}
+	m.tls.apply(m.fs, &w.TLS)
 	return nil
 }
 

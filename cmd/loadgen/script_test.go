@@ -3,8 +3,11 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +36,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command line against servers in this process:
 //
 //	serve VAR            a plain server that answers 200; VAR becomes its URL
+//	serve VAR tls        the same over TLS; ca.pem becomes its authority
 //	serve VAR silent     one that accepts and never answers
 //	serve VAR dying      one that answers 20 requests and then closes everything
 //	serve VAR FILE       a target of the service in FILE; VAR2, … are its other replicas
@@ -63,7 +67,7 @@ func TestScripts(t *testing.T) {
 
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: serve VAR [silent|dying|FILE]")
+		ts.Fatalf("usage: serve VAR [tls|silent|dying|FILE]")
 	}
 	how := ""
 	if len(args) == 2 {
@@ -72,6 +76,8 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	switch how {
 	case "":
 		ts.Setenv(args[0], plainServer(ts))
+	case "tls":
+		ts.Setenv(args[0], secureServer(ts))
 	case "silent":
 		ts.Setenv(args[0], silentServer(ts))
 	case "dying":
@@ -96,11 +102,23 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func plainServer(ts *testscript.TestScript) string {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", "2")
-		w.Write([]byte("ok"))
-	}))
+	s := httptest.NewServer(http.HandlerFunc(sayOK))
 	ts.Defer(s.Close)
+	return s.URL
+}
+
+func sayOK(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Length", "2")
+	w.Write([]byte("ok"))
+}
+
+func secureServer(ts *testscript.TestScript) string {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(sayOK))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	ts.Defer(s.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), ca, 0o600))
 	return s.URL
 }
 
