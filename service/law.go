@@ -21,7 +21,8 @@ type law struct {
 
 // law resolves the spec for a replica; seed decides whether it is a slow one.
 func (sp *Spec) law(seed uint64, replica int) law {
-	l := law{time: sp.Time, slow: sp.Slow, factor: 1, status: sp.Status, copies: sp.Copies, faults: sp.Faults, script: sp.Script}
+	own := sp.Of(replica)
+	l := law{time: own.Time, slow: own.Slow, factor: 1, status: own.Status, copies: own.Copies, faults: own.Faults, script: own.Script}
 	for i := range sp.Each {
 		e := &sp.Each[i]
 		if e.Replica != replica {
@@ -35,9 +36,9 @@ func (sp *Spec) law(seed uint64, replica int) law {
 		}
 	}
 	l.sure = len(l.status) == 0 && len(l.script) == 0 && l.faults == (Faults{})
-	if sp.Slow.By == SlowByReplica {
+	if own.Slow.By == SlowByReplica {
 		l.slow.Share = 0
-		if draw.Uniform(seed, draw.Replica, uint64(replica), 0, 0) < sp.Slow.Share {
+		if draw.Uniform(seed, draw.Replica, uint64(replica), 0, 0) < own.Slow.Share {
 			l.slow.Share = 1
 		}
 	}

@@ -36,18 +36,19 @@ func (sp *Spec) Mean(seed uint64, replica int) (ns float64, ok bool) {
 // thrash and outages do is not in it. ok is false when the replica has neither
 // slots nor Capacity, and the load is infinite when the mean is not finite.
 func (sp *Spec) Load(seed uint64, replica int, perSecond float64) (rho float64, ok bool) {
-	left := sp.moving(replica)
-	if c := sp.Capacity; c.Per > 0 {
+	own := sp.Of(replica)
+	left := own.moving(replica)
+	if c := own.Capacity; c.Per > 0 {
 		return perSecond * c.Per.Seconds() / float64(c.Requests) / left, true
 	}
-	if sp.Slots <= 0 {
+	if own.Slots <= 0 {
 		return 0, false
 	}
 	mean, finite := sp.Mean(seed, replica)
 	if !finite {
 		return math.Inf(1), perSecond > 0
 	}
-	return perSecond * mean / 1e9 / float64(sp.Slots) / left, true
+	return perSecond * mean / 1e9 / float64(own.Slots) / left, true
 }
 
 // moving returns the part of the time, in the long run, in which the replica
@@ -62,4 +63,13 @@ func (sp *Spec) moving(replica int) float64 {
 		}
 	}
 	return left
+}
+
+// Coupled reports whether requests take something from each other at some
+// replica, so that what copies and retries cost can hurt, and a freeze can leave
+// something behind.
+func (sp *Spec) Coupled() bool {
+	return sp.Any(func(sp *Spec) bool {
+		return sp.Slots > 0 || sp.Capacity.Per > 0 || sp.Thrash.Factor > 0 && sp.Thrash.Factor < 1
+	})
 }

@@ -78,8 +78,10 @@ const (
 // It copies what it needs of spec, but shares its slices. seed is the target's
 // seed: the same for all replicas.
 func New(spec *Spec, replica int, seed uint64) *Server {
+	law := spec.law(seed, replica)
+	spec = spec.Of(replica)
 	s := &Server{
-		law:        spec.law(seed, replica),
+		law:        law,
 		slots:      max(spec.Slots, 0),
 		limit:      spec.Queue,
 		shed:       spec.Shed,

@@ -74,7 +74,9 @@ type Spec struct {
 
 // Scheduled reports whether anything that the service does counts from a mark.
 func (sp *Spec) Scheduled() bool {
-	return len(sp.Outages) > 0 || len(sp.Stalls) > 0 || sp.Capacity.Per > 0 || sp.Slow.By == SlowByWindow
+	return sp.Any(func(sp *Spec) bool {
+		return len(sp.Outages) > 0 || len(sp.Stalls) > 0 || sp.Capacity.Per > 0 || sp.Slow.By == SlowByWindow
+	})
 }
 
 // Slow is a share of slow requests, connections, replicas or moments.
@@ -189,15 +191,6 @@ type Faults struct{ Refuse, Reset, Hang float64 }
 type StatusShare struct {
 	Status uint16
 	Share  float64
-}
-
-// Each changes one replica.
-type Each struct {
-	Replica int
-	// Factor multiplies every service time of the replica. 0 means 1.
-	Factor float64
-	// Time, if set, replaces the service's Time on this replica.
-	Time *Dist
 }
 
 // Cancel is what a server does when the caller of a request has left.

@@ -18,7 +18,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"the zero spec", Spec{}, ""},
 		{"everything set", Spec{Replicas: 3, Time: five, Slow: Slow{Share: 0.02, Time: five, By: SlowByReplica}, Slots: 4, Queue: -1, Shed: 429,
-			Status: []StatusShare{{500, 0.5}, {503, 0.5}}, RetryAfter: 2 * time.Second, Cancel: CancelRunning, Body: 100, Each: []Each{{2, 1.5, &five}}}, ""},
+			Status: []StatusShare{{500, 0.5}, {503, 0.5}}, RetryAfter: 2 * time.Second, Cancel: CancelRunning, Body: 100, Each: []Each{{Replica: 2, Factor: 1.5, Time: &five}}}, ""},
 		{"too many replicas", Spec{Replicas: 65536}, "replicas = 65536, want 1 to 65535"},
 		{"a negative number of slots", Spec{Slots: -1}, "slots = -1"},
 		{"an order of those that wait", Spec{Slots: 1, Queue: 5, Discipline: LIFO}, ""},

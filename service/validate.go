@@ -259,23 +259,6 @@ func (sp *Spec) validateEndings() error {
 // maxScript is the number of attempts that a script may tell apart.
 const maxScript = 1000
 
-func (sp *Spec) validateEach() error {
-	for i, e := range sp.Each {
-		if e.Replica < 0 || e.Replica >= sp.Servers() {
-			return fmt.Errorf("each[%d].replica = %d, want 0 to %d", i, e.Replica, sp.Servers()-1)
-		}
-		if !(e.Factor >= 0) || math.IsInf(e.Factor, 0) {
-			return fmt.Errorf("each[%d].factor = %v, want more than 0", i, e.Factor)
-		}
-		for _, o := range sp.Each[:i] {
-			if o.Replica == e.Replica {
-				return fmt.Errorf("each[%d].replica = %d is given twice", i, e.Replica)
-			}
-		}
-	}
-	return nil
-}
-
 // validateCapacity checks the windows, and what overload costs.
 func (sp *Spec) validateCapacity() error {
 	c, th := sp.Capacity, sp.Thrash
@@ -302,11 +285,6 @@ func (sp *Spec) validateCapacity() error {
 		return fmt.Errorf("time = %s contradicts capacity: a window answers at its end", clip(sp.Time.String()))
 	case sp.Slow.Share > 0:
 		return fmt.Errorf("slow.share = %s contradicts capacity: a window answers at its end", units.FormatShare(sp.Slow.Share))
-	}
-	for i, e := range sp.Each {
-		if e.Time != nil || e.Factor != 0 {
-			return fmt.Errorf("each[%d] contradicts capacity: a window answers at its end", i)
-		}
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func (l *loop) flush(id uint32) {
 	for budget := flushSize; budget > 0; {
 		b := c.rest
 		if len(b) == 0 {
-			b = l.out.filler(l.target.spec.Body-c.fill, c.fill)
+			b = l.out.filler(l.target.spec.Of(l.replicas[c.replica].index).Body-c.fill, c.fill)
 		}
 		w, e := engine.Write(c.fd, b)
 		switch {

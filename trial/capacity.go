@@ -21,7 +21,7 @@ import (
 // are alike, and only then is it used.
 func (p *Plan) overload(i int, res *sim.Result) string {
 	w, pol := &p.Workload, p.policyOf(i)
-	if w.Service.Slots == 0 || w.Service.Queue >= 0 {
+	if w.Service.Any(func(sp *service.Spec) bool { return sp.Slots == 0 || sp.Queue >= 0 }) {
 		return "" // nothing waits, or the queue is bounded
 	}
 	if w.Service.Cancel == service.CancelRunning && pol.CanResend() {
@@ -51,17 +51,12 @@ func (p *Plan) overload(i int, res *sim.Result) string {
 	return ""
 }
 
-// coupled says whether requests take something from each other, so that what
-// copies and retries cost can hurt, and a freeze can leave something behind.
-func coupled(sp *service.Spec) bool {
-	return sp.Slots > 0 || sp.Capacity.Per > 0 || sp.Thrash.Factor > 0 && sp.Thrash.Factor < 1
-}
-
 // bestCase says whether a hedge meets no limit of capacity and a second attempt
 // draws anew.
 func bestCase(sp *service.Spec) bool {
-	return !coupled(sp) && sp.Copies == service.CopiesIndependent && (sp.Slow.Share == 0 || sp.Slow.By == service.SlowByRequest) &&
-		len(sp.Stalls) == 0 && len(sp.Outages) == 0
+	return !sp.Coupled() && !sp.Any(func(sp *service.Spec) bool {
+		return sp.Copies != service.CopiesIndependent || sp.Slow.Share > 0 && sp.Slow.By != service.SlowByRequest || len(sp.Stalls) > 0 || len(sp.Outages) > 0
+	})
 }
 
 // load is rho at one attempt a call of the replica that has most to do. Every

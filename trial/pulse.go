@@ -9,7 +9,6 @@ import (
 	"latencylab/histo"
 	"latencylab/policy"
 	"latencylab/results"
-	"latencylab/service"
 	"latencylab/sim"
 	"latencylab/units"
 	"latencylab/workloads"
@@ -60,7 +59,7 @@ func (p *Plan) simPulse(r *results.Run, stop func() bool) ([]results.Stage, erro
 	}
 	rho, _, _ := p.load()
 	switch w := &p.Workload; {
-	case !coupled(w.Service):
+	case !w.Service.Coupled():
 		return all(func(name string) results.Stage {
 			return results.Stage{Name: results.StagePulse, Policy: results.Text{Value: name}, Word: results.Text{Value: results.Recovered},
 				Pulse: &results.PulseResult{Note: "requests take nothing from each other here (no slots, no capacity, no thrash), so that no freeze can push anything over"}}
@@ -325,16 +324,11 @@ func (u *pulse) run(i, seed int, allowed float64, stop func() bool) (outcome, er
 	q := u.plan.reseeded(uint64(seed))
 	np := &q.Workload.Policies[i]
 	burn := max(q.Warmup, np.Policy.BurnIn())
-	frozen := *q.Workload.Service
-	if frozen.Capacity.Per > 0 {
-		frozen.Outages = append([]service.Outage{{At: u.freeze, For: u.freeze, Ending: service.Ending{Status: 503}}}, frozen.Outages...)
-	} else {
-		frozen.Stalls = append(slices.Clip(frozen.Stalls), service.Stall{At: u.freeze, For: service.Constant(u.freeze)})
-	}
+	frozen := q.Workload.Service.Frozen(u.freeze, u.freeze)
 	w := &watch{u: u, servers: float64(frozen.Servers()), from: burn, release: burn + 2*u.freeze, allowed: allowed}
 	w.look = w.release + u.after
 	cfg := q.config(&np.Policy, []workloads.Block{{Burn: burn, Data: w.look - burn}}, func() bool { return w.over || stop() })
-	cfg.Service, cfg.Horizon = &frozen, 1
+	cfg.Service, cfg.Horizon = frozen, 1
 	cfg.Sample = uneven(u.freeze / pulseSteps)
 	cfg.Interval = cfg.Sample
 	cfg.OnSample, cfg.OnInterval = w.sample, w.interval

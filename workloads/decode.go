@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"latencylab/service"
 	"latencylab/units"
 )
 
@@ -230,8 +231,7 @@ func (w *Workload) setService(v value) error {
 		if err != nil {
 			return v.wrap(fmt.Errorf("%q: %w", clip(name), err))
 		}
-		inner := *v.f
-		inner.what, inner.name = "service", v.f.beside(name)
+		inner := file{what: "service", name: v.f.beside(name), read: v.f.read}
 		spec, err := inner.decodeService(data)
 		w.Service = spec
 		return err
@@ -247,6 +247,25 @@ func (f *file) open(name string, most int) ([]byte, error) {
 		return nil, errors.New("no file name")
 	}
 	return f.read(f.beside(name), most)
+}
+
+// dist reads a distribution and the files that it names, each text once.
+func (f *file) dist(text string) (service.Dist, error) {
+	if d, ok := f.dists[text]; ok {
+		return d, nil
+	}
+	read := false
+	d, err := service.ParseDistFrom(text, func(name string, most int) ([]byte, error) {
+		read = true
+		return f.open(name, most)
+	})
+	if err == nil && read {
+		if f.dists == nil {
+			f.dists = map[string]service.Dist{}
+		}
+		f.long, f.dists[text] = true, d
+	}
+	return d, err
 }
 
 // beside returns the path of a file that this one names: relative names count

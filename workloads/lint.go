@@ -125,7 +125,7 @@ func (l *linter) rho() float64 {
 // queues says whether copies of a call take capacity from other calls.
 func (l *linter) queues() bool {
 	s := l.w.Service
-	return s != nil && (s.Slots > 0 || s.Capacity.Per > 0 || s.Thrash.Factor > 0 && s.Thrash.Factor < 1)
+	return s != nil && s.Coupled()
 }
 
 // stops says whether an attempt that is no longer wanted ends at the server, or

@@ -204,16 +204,7 @@ func (y *yamlWriter) service(s *service.Spec) {
 	if s.Body != 0 {
 		y.word("body", units.FormatSize(int64(s.Body)))
 	}
-	y.maps("each", len(s.Each), func(i int) {
-		e := &s.Each[i]
-		y.word("replica", strconv.Itoa(e.Replica))
-		if e.Factor != 0 {
-			y.word("factor", formatNumber(e.Factor))
-		}
-		if e.Time != nil {
-			y.word("time", e.Time.String())
-		}
-	})
+	y.each(s)
 }
 
 // quote writes a scalar: plain when it is a plain word for certain, else in

@@ -27,6 +27,7 @@ func FuzzService(f *testing.F) {
 		"time: exponential(2ms)\nfault: {refuse: 1%, reset: 2%, hang: 3%}\nstatus: {503: 1%}\noutage: [{at: 5ms, for: 5ms, every: 20ms, kind: hang, replicas: [0]}, {for: 1ms}]\nreplicas: 2\n",
 		"time: 1ms\nscript: [503, reset, refuse, hang, 200]\nstall: [{every: 9ms, for: exponential(2ms), together: false}, {at: 1ms, for: 3ms}]\ncopies: same\n",
 		"time: normal(1ms,1ms)\nslow: {share: 50%, time: pareto(1ms,1.5), by: connection}\nslots: 1\ndiscipline: lifo\nthrash: {above: 0, factor: 10%}\neach: {replica: 0, factor: 3}\n",
+		"replicas: 3\ntime: 2ms\nslots: 2\nqueue: 3\nstall: {every: 9ms, for: 1ms}\neach: [{replica: 2, slots: 1, factor: 2, fault: {reset: 50%}, stall: none}, {replica: 1, time: 1ms, cancel: running}, {replica: 0, slots: none, queue: none, time: none, capacity: {requests: 2, per: 5ms}, body: 1KiB}]\n",
 	} {
 		f.Add(s)
 	}
@@ -196,5 +197,67 @@ func TestDistributionsFromFiles(t *testing.T) {
 	}
 	if _, err := ParseServiceText("text", []byte("time: empirical(@"+dir+"/bare.txt)")); err == nil || !strings.Contains(err.Error(), "no file is read here") {
 		t.Errorf("text that names a file: %v", err)
+	}
+}
+
+// TestReplicasOfTheirOwn: an entry of each stands for the service with its keys
+// in place of the service's own.
+func TestReplicasOfTheirOwn(t *testing.T) {
+	sp, err := ParseService("s.yaml", []byte(`
+each:
+  - {replica: 1, slots: 1, factor: 2, fault: {reset: 10%}, stall: none}
+  - {replica: 2, slots: none, queue: none, outage: {for: 1s, kind: hang}}
+  - {replica: 3, factor: 3, time: 9ms}
+replicas: 4
+time: 5ms
+slots: 8
+queue: 4
+stall: {every: 20s, for: 300ms}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := *sp, *sp
+	one.Each, two.Each = nil, nil
+	one.Slots, one.Faults.Reset, one.Stalls = 1, 0.1, nil
+	two.Slots, two.Queue, two.Outages = 0, -1, []service.Outage{{For: time.Second, Ending: service.Ending{Fault: service.FaultHang}}}
+	nine := dist(t, "9ms")
+	want := []service.Each{{Replica: 1, Factor: 2, Own: &one}, {Replica: 2, Own: &two}, {Replica: 3, Factor: 3, Time: &nine}}
+	if diff := cmp.Diff(want, sp.Each); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	text, err := MarshalService(sp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const each = `each:
+  -
+    replica: 1
+    factor: 2
+    slots: 1
+    fault:
+      refuse: 0%
+      reset: 10%
+      hang: 0%
+    cancel: none
+    stall: none
+  -
+    replica: 2
+    cancel: none
+    outage:
+      -
+        at: 0s
+        for: 1s
+        kind: hang
+    slots: none
+    queue: none
+    discipline: none
+  -
+    replica: 3
+    factor: 3
+    time: constant(9ms)
+`
+	if _, got, _ := strings.Cut(string(text), "each:"); "each:"+got != each {
+		t.Errorf("written:\n%s\nwant\n%s", "each:"+got, each)
 	}
 }

@@ -26,9 +26,84 @@ func (f *file) decodeService(data []byte) (*service.Spec, error) {
 
 // decodeService reads the map of a service; in is "service" inside a workload.
 func decodeService(v value, in string) (*service.Spec, error) {
+	ps, err := v.pairs("a map of keys such as time: 5ms, or the path of a file")
+	if err != nil {
+		return nil, err
+	}
+	own := func(p pair) bool { return p.key == "each" }
+	s, lines, err := v.decodeKeys(slices.DeleteFunc(slices.Clone(ps), own), in, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ps {
+		if !own(p) {
+			continue
+		}
+		lines[p.key] = p.line
+		if err := setEach(s, v, ps, p.value); err != nil {
+			return nil, err
+		}
+	}
+	err = s.Validate()
+	if err == nil && lines["retry-after"] != 0 && !SaysRetryAfter(s) {
+		err = errors.New("retry-after needs a status 429 or 503, a script or outage with one, or a bounded queue or capacity whose shed is one of them")
+	}
+	if err == nil && v.f.long {
+		if n := len(writeService(s)); n > maxResolved {
+			err = fmt.Errorf("time: what files say makes a service of %d bytes, want at most %d", n, maxResolved)
+		}
+	}
+	return s, v.place(err, lines, "")
+}
+
+// place puts an error that begins with a key of the map in the line of the key;
+// who says what the map is about.
+func (v value) place(err error, lines map[string]int, who string) error {
+	if err == nil {
+		return nil
+	}
+	key := err.Error()
+	if n := strings.IndexAny(key, " .[:="); n > 0 {
+		key = key[:n]
+	}
+	line := v.line
+	if lines[key] != 0 {
+		line = lines[key]
+	}
+	if v.path != "" {
+		err = fmt.Errorf("%s.%w", v.path, err)
+	}
+	return v.f.at(line, fmt.Errorf("%s%w", who, err))
+}
+
+// decodeKeys reads the keys of a service but for each. Errors about several of
+// them begin with who.
+func (v value) decodeKeys(ps []pair, in, who string) (*service.Spec, map[string]int, error) {
 	s := &service.Spec{Queue: -1}
 	body := int64(0)
-	lines, err := v.fields(in, "a map of keys such as time: 5ms, or the path of a file", []field{
+	lines, err := v.assign(ps, in, serviceFields(s, &body))
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Body = int(body)
+	err = s.Validate()
+	for _, key := range []string{"queue", "discipline", "shed"} {
+		switch {
+		case err != nil || lines[key] == 0 || s.Slots > 0:
+		case key == "queue" && s.Capacity.Per > 0:
+			err = errors.New("queue contradicts capacity: a window has no queue")
+		case key == "queue":
+			err = errors.New("queue needs slots")
+		case s.Capacity.Per == 0:
+			err = fmt.Errorf("%s needs slots or capacity", key)
+		}
+	}
+	return s, lines, v.place(err, lines, who)
+}
+
+// serviceFields are the keys of a service. "each", the last, is read by setEach.
+func serviceFields(s *service.Spec, body *int64) []field {
+	return []field{
 		{"replicas", countField(&s.Replicas, 1, 65535)},
 		{"time", distField(&s.Time)},
 		{"slow", func(v value) error { return setSlow(&s.Slow, v) }},
@@ -62,60 +137,22 @@ func decodeService(v value, in string) (*service.Spec, error) {
 		{"deadline", wordField(&s.Deadline, "ignore, queued or running", service.DeadlineNamed)},
 		{"outage", func(v value) error { return setOutages(&s.Outages, v) }},
 		{"stall", func(v value) error { return setStalls(&s.Stalls, v) }},
-		{"body", textField(&body, "a size such as 1KiB", func(s string) (int64, error) {
+		{"body", textField(body, "a size such as 1KiB", func(s string) (int64, error) {
 			n, err := units.ParseSize(s)
 			if err == nil && n > math.MaxInt32 {
 				err = wanted(s, "at most 1GiB")
 			}
 			return n, err
 		})},
-		{"each", func(v value) error { return setEach(s, v) }},
-	})
-	if err != nil {
-		return nil, err
+		{"each", nil},
 	}
-	s.Body = int(body)
-	err = s.Validate()
-	for _, key := range []string{"queue", "discipline", "shed"} {
-		switch {
-		case err != nil || lines[key] == 0 || s.Slots > 0:
-		case key == "queue" && s.Capacity.Per > 0:
-			err = errors.New("queue contradicts capacity: a window has no queue")
-		case key == "queue":
-			err = errors.New("queue needs slots")
-		case s.Capacity.Per == 0:
-			err = fmt.Errorf("%s needs slots or capacity", key)
-		}
-	}
-	if err == nil && lines["retry-after"] != 0 && !SaysRetryAfter(s) {
-		err = errors.New("retry-after needs a status 429 or 503, a script or outage with one, or a bounded queue or capacity whose shed is one of them")
-	}
-	if err == nil && v.f.long {
-		if n := len(writeService(s)); n > maxResolved {
-			err = fmt.Errorf("time: what files say makes a service of %d bytes, want at most %d", n, maxResolved)
-		}
-	}
-	if err != nil {
-		// Messages begin with the key they are about.
-		key := err.Error()
-		if n := strings.IndexAny(key, " .[:="); n > 0 {
-			key = key[:n]
-		}
-		line := v.line
-		if lines[key] != 0 {
-			line = lines[key]
-		}
-		if v.path != "" {
-			err = fmt.Errorf("%s.%w", v.path, err)
-		}
-		return nil, v.f.at(line, err)
-	}
-	return s, nil
 }
 
 // SaysRetryAfter says whether the service may send the answers that carry its
 // retry-after: 429 or 503, by chance or script, in an outage, from a full queue or an overloaded window.
-func SaysRetryAfter(s *service.Spec) bool {
+func SaysRetryAfter(s *service.Spec) bool { return s.Any(saysRetryAfter) }
+
+func saysRetryAfter(s *service.Spec) bool {
 	busy := func(status uint16) bool { return status == 429 || status == 503 }
 	if (s.Slots > 0 && s.Queue >= 0 || s.Capacity.Per > 0) && (s.Shed == 0 || busy(s.Shed)) { // 0 sheds with 503
 		return true
@@ -158,10 +195,7 @@ func distField(to *service.Dist) func(value) error {
 			if strings.Count(s, "(") != strings.Count(s, ")") {
 				return service.Dist{}, wanted(s, "as many ) as (; inside { } and [ ] it needs quotes, as commas end a value there")
 			}
-			return service.ParseDistFrom(s, func(name string, most int) ([]byte, error) {
-				v.f.long = true
-				return v.f.open(name, most)
-			})
+			return v.f.dist(s)
 		})(v)
 	}
 }
@@ -195,37 +229,6 @@ func setStatus(s *service.Spec, v value) error {
 			return err
 		}
 		s.Status = append(s.Status, service.StatusShare{Status: code, Share: share})
-	}
-	return nil
-}
-
-func setEach(s *service.Spec, v value) error {
-	const want = "a list of maps such as {replica: 0, factor: 2}"
-	vs, err := v.list(want)
-	if err != nil {
-		return err
-	}
-	for _, e := range vs {
-		var x service.Each
-		var d service.Dist
-		lines, err := e.fields("each", want, []field{
-			{"replica", countField(&x.Replica, 0, 65534)},
-			{"factor", textField(&x.Factor, "a number above 0", readFactor)},
-			{"time", distField(&d)},
-		})
-		if err != nil {
-			return err
-		}
-		if lines["replica"] == 0 {
-			return e.f.at(e.line, fmt.Errorf("%s has no replica, want its number from 0", e.path))
-		}
-		if lines["factor"] == 0 && lines["time"] == 0 {
-			return e.f.at(e.line, fmt.Errorf("%s has neither factor nor time, want how replica %d differs", e.path, x.Replica))
-		}
-		if lines["time"] != 0 {
-			x.Time = &d
-		}
-		s.Each = append(s.Each, x)
 	}
 	return nil
 }

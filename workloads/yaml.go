@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"latencylab/service"
 )
 
 // Bounds of a file. The parser's time grows with the square of the number of
@@ -28,8 +31,9 @@ const (
 type file struct {
 	what, name string
 	// read reads another file that this one names, of at most so many bytes.
-	read func(path string, most int) ([]byte, error)
-	long bool // a distribution has named a file
+	read  func(path string, most int) ([]byte, error)
+	long  bool                    // a distribution has named a file
+	dists map[string]service.Dist // those that have, by what is written
 }
 
 // placedError is an error that already names its file and line.
@@ -345,26 +349,29 @@ func (v value) fields(in, want string, fs []field) (lines map[string]int, err er
 	if err != nil {
 		return nil, err
 	}
+	return v.assign(ps, in, fs)
+}
+
+// assign is fields with the pairs of the map.
+func (v value) assign(ps []pair, in string, fs []field) (lines map[string]int, err error) {
 	lines = make(map[string]int, len(ps))
 	for _, p := range ps {
 		lines[p.key] = p.line
-		known := false
-		for _, f := range fs {
-			if f.name != p.key {
-				continue
-			}
-			known = true
-			if err := f.set(p.value); err != nil {
-				return nil, err
-			}
+		i := slices.IndexFunc(fs, func(f field) bool { return f.name == p.key })
+		if i < 0 {
+			return nil, v.f.at(p.line, unknownKey(p.key, in, names(fs)))
 		}
-		if !known {
-			names := make([]string, len(fs))
-			for i := range fs {
-				names[i] = fs[i].name
-			}
-			return nil, v.f.at(p.line, unknownKey(p.key, in, names))
+		if err := fs[i].set(p.value); err != nil {
+			return nil, err
 		}
 	}
 	return lines, nil
+}
+
+func names(fs []field) []string {
+	names := make([]string, len(fs))
+	for i := range fs {
+		names[i] = fs[i].name
+	}
+	return names
 }
