@@ -60,6 +60,7 @@ type job struct {
 	full       bool // it found the queue full or its window overloaded
 	cut        bool // its deadline ends the work
 	expired    bool // its turn came after its deadline
+	served     bool // its window has served it
 }
 
 type state uint8
@@ -137,7 +138,7 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	j := s.take()
 	b := &s.jobs[j]
 	b.tag, b.attempt, b.deadline = r.Tag, r.Attempt, r.Deadline
-	b.fault, b.full, b.cut, b.expired = FaultNone, false, false, false
+	b.fault, b.full, b.cut, b.expired, b.served = FaultNone, false, false, false, false
 	if len(s.outages) > 0 || s.ordered.to > s.ordered.from {
 		if e, out := s.outage(now); out {
 			b.drawn, _ = s.draw(&r, now)
@@ -184,6 +185,7 @@ func (s *Server) End(j Job, now clock.Time) (Answer, Step) {
 		s.decide()
 	}
 	a := Answer{Status: b.status, Fault: b.fault, Shed: b.full, Body: s.body, Drawn: b.drawn, Tag: b.tag}
+	a.Worked = b.served || !b.expired && (b.state == running || b.state == stopping)
 	if b.status == 429 || b.status == 503 {
 		a.RetryAfter = s.retryAfter
 	}

@@ -296,6 +296,7 @@ type Answer struct {
 	Status     uint16        // 0 with a fault
 	Fault      Fault         // what is done instead of an answer
 	Shed       bool          // it found the queue full or its window overloaded
+	Worked     bool          // it was worked on: had a slot, needed none, or its window served it
 	RetryAfter time.Duration // 0: no header
 	Body       int           // bytes
 	Drawn      time.Duration // the service time that was drawn for the job

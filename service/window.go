@@ -101,7 +101,7 @@ func (s *Server) decide() {
 		}
 		load[a]--
 		fail[a] -= b2i(shed)
-		if shed {
+		if b.served = !shed; shed {
 			b.status, b.fault, b.full = s.shed, FaultNone, true
 		}
 	}

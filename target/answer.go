@@ -59,37 +59,46 @@ func (l *loop) answer(rec *record, a *service.Answer) {
 	t := l.tallies.at(rec.run)
 	if rec.conn == none {
 		t.AfterLeft++
+		l.finish(rec, a, endAfterLeft)
 		return
 	}
 	c := l.conns.at(rec.conn)
 	left := c.left
 	c.rec = none
 	wrote := l.write(rec.conn, int(a.Status), a.RetryAfter, nil, a.Body)
-	t.delayError.Record(int64(clock.Now() - rec.due))
+	rec.written = clock.Now()
+	t.delayError.Record(int64(rec.written - rec.due))
 	if left || !wrote {
 		t.AfterLeft++
+		l.finish(rec, a, endAfterLeft)
 		return
 	}
 	t.answered[a.Status-firstStatus]++
+	l.finish(rec, a, endAnswered)
 }
 
-// breakOff closes the connection of a request instead of an answer, with RST if
-// reset.
-func (l *loop) breakOff(rec *record, reset bool) {
+// breakOff closes the connection of a request instead of an answer, as the
+// fault says.
+func (l *loop) breakOff(rec *record, a *service.Answer) {
 	t := l.tallies.at(rec.run)
 	if rec.conn == none {
 		t.AfterLeft++
+		l.finish(rec, a, endAfterLeft)
 		return
 	}
 	c := l.conns.at(rec.conn)
+	end := endBroken
 	if c.left {
+		end = endAfterLeft
 		t.AfterLeft++
 	} else {
 		t.Broken++
 	}
 	c.rec = none
-	l.shut(rec.conn, reset)
-	t.delayError.Record(int64(clock.Now() - rec.due))
+	l.shut(rec.conn, a.Fault == service.FaultReset)
+	rec.written = clock.Now()
+	t.delayError.Record(int64(rec.written - rec.due))
+	l.finish(rec, a, end)
 }
 
 // announce answers the well-known path: not counted, not delayed.

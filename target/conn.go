@@ -215,6 +215,9 @@ func (l *loop) received(id uint32, b []byte, stamp int64) {
 	}
 	t := l.tallies.at(c.run)
 	if ok {
+		if c.rec != none {
+			l.records.at(c.rec).read = uint32(min(delay, unread-1))
+		}
 		t.readDelay.Record(int64(delay))
 	} else {
 		t.Unstamped++

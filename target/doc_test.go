@@ -21,7 +21,7 @@ func TestDocsNameEveryField(t *testing.T) {
 	c.answer("GET")
 	l := tg.Ledger()
 	l.Other, l.Warnings = &l.Runs[0], []string{""}
-	b, err := json.Marshal(l)
+	b, err := json.Marshal([]any{l, Attempt{}})
 	if err != nil {
 		t.Fatal(err)
 	}

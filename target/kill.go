@@ -6,6 +6,7 @@ import (
 
 	"latencylab/clock"
 	"latencylab/engine"
+	"latencylab/service"
 )
 
 // Kill ends the replicas, all if none are named, as if their processes had died:
@@ -84,16 +85,25 @@ func (l *loop) kill(r *replica) {
 func (l *loop) abandon(tag uint32) {
 	rec := l.records.at(tag)
 	t := l.tallies.at(rec.run)
-	t.Killed++
 	gone := rec.conn == none
 	if !gone {
 		c := l.conns.at(rec.conn)
 		gone, c.rec = c.left, none
 	}
-	if gone {
+	a := service.Answer{Worked: rec.began != clock.Never, Fault: service.FaultReset}
+	rec.due = l.now
+	switch {
+	case rec.dropped:
+		a.Fault = service.FaultNone
+		l.finish(rec, &a, endDropped)
+	case gone:
+		t.Killed++
 		t.AfterLeft++
-	} else {
+		l.finish(rec, &a, endAfterLeft)
+	default:
+		t.Killed++
 		t.Broken++
+		l.finish(rec, &a, endBroken)
 	}
 	l.due.Set(tag, clock.Never)
 	l.records.drop(tag)

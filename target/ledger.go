@@ -143,6 +143,13 @@ type Run struct {
 	Answered map[uint16]uint64 `json:"answered"`
 	// ByReplica counts arrived requests, by number of the replica.
 	ByReplica []uint64 `json:"by_replica"`
+	// Work is the work on requests that have ended, by how they ended.
+	Work WorkBy `json:"work"`
+	// QueueWait is how long requests waited for their work to begin, WorkTime how
+	// long that took; of the requests whose work began and that have ended.
+	// Requests of windows have neither.
+	QueueWait Span `json:"queue_wait"`
+	WorkTime  Span `json:"work_time"`
 	// ReadDelay is how long requests lay in the kernel before they were read.
 	ReadDelay Span `json:"read_delay"`
 	// DelayError is how much later than due the answers were written.
@@ -160,6 +167,7 @@ func (r *Run) AnsweredTotal() (n uint64) {
 // Add adds the counts of o, of a run of the same service. Key and spans stay.
 func (r *Run) Add(o *Run) {
 	r.Counts.merge(&o.Counts)
+	r.Work.add(&o.Work)
 	if r.Answered == nil {
 		r.Answered = map[uint16]uint64{}
 	}
@@ -292,6 +300,8 @@ func (ts *tallies) addTo(sums map[uint16]*tally, only *string) {
 func (t *tally) run() Run {
 	r := Run{
 		Key: t.key.String(), Counts: t.Counts, Answered: map[uint16]uint64{}, ByReplica: t.replica,
+		Work:      t.workBy(),
+		QueueWait: spanOf(t.queueWait), WorkTime: spanOf(t.workTime),
 		ReadDelay: spanOf(t.readDelay), DelayError: spanOf(t.delayError),
 	}
 	for i, n := range t.answered {

@@ -46,6 +46,16 @@ type record struct {
 	conn    uint32     // none once its connection is closed
 	replica uint16     // index in loop.replicas
 	run     uint16     // index of the tally
+
+	call     uint64
+	attempt  uint32
+	numbered bool       // it carried Latencylab-Call
+	dropped  bool       // its caller has left and it was dropped, but stopping takes time
+	read     uint32     // read delay in ns, unread if there is none
+	arrived  clock.Time // when it arrived
+	began    clock.Time // when its work began; clock.Never before that
+	left     clock.Time // when its caller was seen to leave; clock.Never before that
+	written  clock.Time // when its answer was; 0 before that
 }
 
 // loop serves some of the replicas on one thread. Everything but do, stop and
@@ -62,6 +72,7 @@ type loop struct {
 	due      engine.Timers // by record
 	idle     engine.Timers // by connection
 	tallies  tallies
+	ring     ring     // the last attempts that have ended
 	ready    []uint64 // tokens of connections to go on with in the next turn
 	again    []uint64 // the same, being worked through
 	errands  []func() // what changes do to sockets, at the end of the turn
@@ -96,6 +107,7 @@ func newLoop(t *Target, cfg *Config) (*loop, error) {
 	}
 	l.out.init()
 	l.tallies.init(&t.runs, t.spec.Servers())
+	l.ring.init(t.kept)
 	return l, nil
 }
 
@@ -250,7 +262,7 @@ func (l *loop) expireDue(until clock.Time) {
 		rec := *l.records.at(id)
 		answer, st := l.replicas[rec.replica].server.End(rec.job, rec.due)
 		l.records.drop(id)
-		l.start(st)
+		l.start(st, rec.due)
 		if answer.Shed {
 			l.tallies.at(rec.run).Shed++
 		}
@@ -258,17 +270,23 @@ func (l *loop) expireDue(until clock.Time) {
 		case service.FaultNone:
 			l.answer(&rec, &answer)
 		case service.FaultRefuse, service.FaultReset:
-			l.breakOff(&rec, answer.Fault == service.FaultReset)
+			l.breakOff(&rec, &answer)
+		case service.FaultGone:
+			l.finish(&rec, &answer, endDropped)
 		}
 	}
 }
 
-// start sets the timer of the job that a step names.
-func (l *loop) start(st service.Step) {
+// start sets the timer of the job that a step names, which began at now.
+func (l *loop) start(st service.Step, now clock.Time) {
 	if st.Job == 0 {
 		return
 	}
-	l.records.at(st.Tag).due = st.Due
+	rec := l.records.at(st.Tag)
+	if rec.began == clock.Never && l.replicas[rec.replica].server.Running(st.Job) {
+		rec.began = now
+	}
+	rec.due = st.Due
 	l.due.Set(st.Tag, st.Due)
 }
 
@@ -292,8 +310,12 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	run := l.tallies.find(key)
 	r := l.records.take()
 	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Deadline: l.deadline(c, at)}, at)
-	*l.records.at(r) = record{job: job, due: clock.Never, conn: id, replica: c.replica, run: run}
-	l.start(st)
+	*l.records.at(r) = record{
+		job: job, due: clock.Never, conn: id, replica: c.replica, run: run,
+		call: call, attempt: attempt, numbered: numbered, read: unread,
+		arrived: at, began: clock.Never, left: clock.Never,
+	}
+	l.start(st, at)
 	c.state, c.rec, c.run, c.left = serving, r, run, false
 
 	drawn := rp.server.Drawn(job)
@@ -332,6 +354,7 @@ func (l *loop) leave(id uint32) {
 	}
 	c.left = true
 	rec := l.records.at(c.rec)
+	rec.left = l.now
 	t := l.tallies.at(rec.run)
 	if l.replicas[rec.replica].server.Queued(rec.job) {
 		t.Cancelled.Queued++
@@ -350,13 +373,15 @@ func (l *loop) leave(id uint32) {
 	}
 	t.Cancelled.Dropped++
 	if st.Job == rec.job { // the job holds its slot on, and nobody is answered
-		rec.run = noRun
+		rec.dropped = true
 	} else {
+		rec.due = l.now
+		l.finish(rec, &service.Answer{Worked: rec.began != clock.Never}, endDropped)
 		l.due.Set(c.rec, clock.Never)
 		l.records.drop(c.rec)
 		c.rec = none
 	}
-	l.start(st)
+	l.start(st, l.now)
 	l.close(id)
 }
 
@@ -401,6 +426,7 @@ func (l *loop) drain() {
 // reset, in mail, empties the tallies.
 func (l *loop) reset() {
 	l.tallies.reset()
+	l.ring.reset()
 	for i := range l.records.items {
 		l.records.items[i].run = noRun
 	}

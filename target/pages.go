@@ -23,6 +23,7 @@ type pages struct {
 	adminLn, baseLn     net.Listener
 	adminAddr, baseAddr netip.AddrPort
 	serving             sync.WaitGroup
+	attempts            chan struct{} // holds one for each page of attempts that is being made
 }
 
 // Announcement is what a replica answers at http1.WellKnownPath. Such requests
@@ -52,6 +53,7 @@ func (t *Target) wellKnown(replica int) []byte {
 
 // open takes the listeners; close gives them back, whatever open returns.
 func (p *pages) open(t *Target, cfg *Config) (err error) {
+	p.attempts = make(chan struct{}, attemptPages)
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	p.adminLn, p.adminAddr, err = listenPage(netip.AddrPortFrom(loopback, uint16(cfg.AdminPort)))
 	if err != nil {
@@ -129,6 +131,7 @@ func (t *Target) serviceRoutes() []route {
 func (t *Target) ledgerRoutes() []route {
 	return []route{
 		{"GET", "/ledger", t.ledgerPage},
+		{"GET", "/attempts", t.attemptsPage},
 		{"POST", "/reset", t.resetPage},
 	}
 }

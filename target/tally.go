@@ -27,12 +27,14 @@ const (
 type registry struct {
 	mu    sync.Mutex
 	index map[http1.Run]uint16
+	keys  []http1.Run // by number
 }
 
 func (r *registry) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.index = make(map[http1.Run]uint16, MaxRuns)
+	r.keys = make([]http1.Run, 0, MaxRuns)
 }
 
 func (r *registry) find(key http1.Run) uint16 {
@@ -45,8 +47,16 @@ func (r *registry) find(key http1.Run) uint16 {
 		}
 		i = uint16(len(r.index))
 		r.index[key] = i
+		r.keys = append(r.keys, key)
 	}
 	return i
+}
+
+// names returns the keys by their numbers.
+func (r *registry) names() []http1.Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]http1.Run(nil), r.keys...)
 }
 
 // tally is what one loop recorded of one run.
@@ -55,12 +65,18 @@ type tally struct {
 	key        http1.Run
 	answered   [statuses]uint64 // by status less firstStatus
 	replica    []uint64         // arrived, by number of the replica
+	work       [ends]Work       // of requests that were worked on, by how they ended
 	readDelay  *histo.Histogram // read less kernel stamp
 	delayError *histo.Histogram // answer written less due
+	queueWait  *histo.Histogram // work begun less arrival, of requests whose work began
+	workTime   *histo.Histogram // work ended less begun, of the same ones
 }
 
 func newTally(key http1.Run, replicas int) *tally {
-	return &tally{key: key, replica: make([]uint64, replicas), readDelay: histo.New(), delayError: histo.New()}
+	return &tally{
+		key: key, replica: make([]uint64, replicas),
+		readDelay: histo.New(), delayError: histo.New(), queueWait: histo.New(), workTime: histo.New(),
+	}
 }
 
 // arrived counts a request that was given to the server of rp.
@@ -93,8 +109,13 @@ func (t *tally) merge(o *tally) {
 	for i, n := range o.replica {
 		t.replica[i] += n
 	}
+	for i := range o.work {
+		t.work[i].add(o.work[i])
+	}
 	t.readDelay.Merge(o.readDelay)
 	t.delayError.Merge(o.delayError)
+	t.queueWait.Merge(o.queueWait)
+	t.workTime.Merge(o.workTime)
 }
 
 // tallies are those of one loop, by number of the run.

@@ -63,6 +63,7 @@ type Target struct {
 	replicas []netip.AddrPort
 	yaml     []byte // the resolved service
 	runs     registry
+	kept     int          // attempts that each loop keeps, a power of two
 	open     atomic.Int64 // connections of all loops
 	reading  sync.Mutex   // the ledger is read or reset as a whole
 	changing sync.Mutex   // one change at a time
@@ -74,7 +75,7 @@ type Target struct {
 // open; it says which address could not be taken, or what is wrong with the
 // service.
 func Start(cfg Config) (*Target, error) {
-	t := &Target{seed: cfg.Seed, began: time.Now(), failed: make(chan error, 1)}
+	t := &Target{seed: cfg.Seed, began: time.Now(), kept: KeptAttempts, failed: make(chan error, 1)}
 	if cfg.Service != nil {
 		t.spec = *cfg.Service
 	}

@@ -123,6 +123,17 @@ func sums(t testing.TB, r *Run) {
 	if c := r.Cancelled; c.Queued+c.Running != c.Dropped+c.WentOn {
 		t.Errorf("cancelled: %+v does not add up", c)
 	}
+	for _, row := range []struct {
+		end       string
+		worked, n uint64
+	}{
+		{"answered", r.Work.Answered.Requests, r.AnsweredTotal()}, {"after_left", r.Work.AfterLeft.Requests, r.AfterLeft},
+		{"dropped", r.Work.Dropped.Requests, r.Cancelled.Dropped}, {"broken", r.Work.Broken.Requests, r.Broken},
+	} {
+		if row.worked > row.n {
+			t.Errorf("%s: %d worked on, of %d", row.end, row.worked, row.n)
+		}
+	}
 	by := uint64(0)
 	for _, n := range r.ByReplica {
 		by += n
