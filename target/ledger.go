@@ -30,6 +30,8 @@ type Ledger struct {
 	Poller      string      `json:"poller"`
 	Stamps      bool        `json:"stamps"`
 	Connections Connections `json:"connections"`
+	// KnownCalls is the number of calls over which duplicates are told: see the constant.
+	KnownCalls int64 `json:"known_calls"`
 	// Runs are ordered by key; callers without Latencylab-Run have the empty one.
 	Runs []Run `json:"runs"`
 	// Other counts the requests of run keys beyond MaxRuns; nil when there are none.
@@ -142,7 +144,8 @@ type Run struct {
 	// Answered counts answers to callers that were there, by status.
 	Answered map[uint16]uint64 `json:"answered"`
 	// ByReplica counts arrived requests, by number of the replica.
-	ByReplica []uint64 `json:"by_replica"`
+	ByReplica  []uint64   `json:"by_replica"`
+	Duplicates Duplicates `json:"duplicates"`
 	// Work is the work on requests that have ended, by how they ended.
 	Work WorkBy `json:"work"`
 	// QueueWait is how long requests waited for their work to begin, WorkTime how
@@ -168,6 +171,7 @@ func (r *Run) AnsweredTotal() (n uint64) {
 func (r *Run) Add(o *Run) {
 	r.Counts.merge(&o.Counts)
 	r.Work.add(&o.Work)
+	r.Duplicates.add(&o.Duplicates)
 	if r.Answered == nil {
 		r.Answered = map[uint16]uint64{}
 	}
@@ -251,7 +255,7 @@ func (t *Target) ledger(only *string) *Ledger {
 	defer t.reading.Unlock()
 	out := &Ledger{
 		Schema: Schema, StartedAt: t.began.UTC(), Seed: t.seed, Threads: len(t.loops),
-		Stamps: engine.Stamps, Runs: []Run{},
+		Stamps: engine.Stamps, KnownCalls: t.calls.window, Runs: []Run{},
 	}
 	for _, a := range t.replicas {
 		out.Replicas = append(out.Replicas, a.String())
@@ -300,7 +304,7 @@ func (ts *tallies) addTo(sums map[uint16]*tally, only *string) {
 func (t *tally) run() Run {
 	r := Run{
 		Key: t.key.String(), Counts: t.Counts, Answered: map[uint16]uint64{}, ByReplica: t.replica,
-		Work:      t.workBy(),
+		Duplicates: t.repeats, Work: t.workBy(),
 		QueueWait: spanOf(t.queueWait), WorkTime: spanOf(t.workTime),
 		ReadDelay: spanOf(t.readDelay), DelayError: spanOf(t.delayError),
 	}

@@ -72,6 +72,7 @@ type loop struct {
 	due      engine.Timers // by record
 	idle     engine.Timers // by connection
 	tallies  tallies
+	resets   uint64   // of the ledger so far
 	ring     ring     // the last attempts that have ended
 	ready    []uint64 // tokens of connections to go on with in the next turn
 	again    []uint64 // the same, being worked through
@@ -323,6 +324,7 @@ func (l *loop) begin(id uint32, at clock.Time) {
 		drawn, _ = l.target.spec.Draw(l.target.seed, rp.index, call, attempt)
 	}
 	l.tallies.at(run).arrived(rp, call, attempt, drawn)
+	l.repeated(l.records.at(r), &l.tallies.at(run).repeats.Arrived, didArrive)
 }
 
 // deadline is the instant until which the caller of the request on c, which
@@ -426,6 +428,7 @@ func (l *loop) drain() {
 // reset, in mail, empties the tallies.
 func (l *loop) reset() {
 	l.tallies.reset()
+	l.resets++
 	l.ring.reset()
 	for i := range l.records.items {
 		l.records.items[i].run = noRun

@@ -84,6 +84,12 @@ func (l *loop) finish(rec *record, a *service.Answer, how end) {
 	if rec.run == noRun { // of before a reset
 		return
 	}
+	if a.Worked {
+		l.repeated(rec, &l.tallies.at(rec.run).repeats.Worked, didWork)
+	}
+	if how == endAnswered {
+		l.repeated(rec, &l.tallies.at(rec.run).repeats.Answered, didAnswer)
+	}
 	wait, work := rec.due.Sub(rec.arrived), time.Duration(0)
 	t := l.tallies.at(rec.run)
 	if rec.began != clock.Never {

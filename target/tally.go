@@ -65,6 +65,7 @@ type tally struct {
 	key        http1.Run
 	answered   [statuses]uint64 // by status less firstStatus
 	replica    []uint64         // arrived, by number of the replica
+	repeats    Duplicates
 	work       [ends]Work       // of requests that were worked on, by how they ended
 	readDelay  *histo.Histogram // read less kernel stamp
 	delayError *histo.Histogram // answer written less due
@@ -109,6 +110,7 @@ func (t *tally) merge(o *tally) {
 	for i, n := range o.replica {
 		t.replica[i] += n
 	}
+	t.repeats.add(&o.repeats)
 	for i := range o.work {
 		t.work[i].add(o.work[i])
 	}

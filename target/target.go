@@ -63,6 +63,7 @@ type Target struct {
 	replicas []netip.AddrPort
 	yaml     []byte // the resolved service
 	runs     registry
+	calls    calls
 	kept     int          // attempts that each loop keeps, a power of two
 	open     atomic.Int64 // connections of all loops
 	reading  sync.Mutex   // the ledger is read or reset as a whole
@@ -90,6 +91,7 @@ func Start(cfg Config) (*Target, error) {
 	if err := cfg.complete(t.spec.Servers()); err != nil {
 		return nil, err
 	}
+	t.calls.window = KnownCalls
 	t.runs.clear()
 	if err := t.openAll(&cfg); err != nil {
 		t.Stop()

@@ -134,6 +134,19 @@ func sums(t testing.TB, r *Run) {
 			t.Errorf("%s: %d worked on, of %d", row.end, row.worked, row.n)
 		}
 	}
+	for _, row := range []struct {
+		what string
+		said Repeats
+		n    uint64
+	}{
+		{"arrived", r.Duplicates.Arrived, r.Arrived},
+		{"worked on", r.Duplicates.Worked, r.Work.Total().Requests},
+		{"answered", r.Duplicates.Answered, r.AnsweredTotal()},
+	} {
+		if n := row.said.Calls + row.said.Repeats + row.said.Untold; n != row.n || row.said.CallsRepeated > row.said.Repeats {
+			t.Errorf("%d %s, of which %+v", row.n, row.what, row.said)
+		}
+	}
 	by := uint64(0)
 	for _, n := range r.ByReplica {
 		by += n
