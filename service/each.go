@@ -108,6 +108,8 @@ func (sp *Spec) validateOne(key string, e *Each) error {
 		return fmt.Errorf("%s has an each within", key)
 	case own.Servers() != sp.Servers():
 		return fmt.Errorf("%s has replicas = %d, want those of the service, %d", key, own.Servers(), sp.Servers())
+	case own.TLS != sp.TLS:
+		return fmt.Errorf("%s has tls = %v, want that of the service, %v: a URL has one scheme", key, own.TLS, sp.TLS)
 	}
 	if err := own.Validate(); err != nil {
 		return fmt.Errorf("%s, replica %d: %w", key, e.Replica, err)

@@ -68,6 +68,9 @@ type Spec struct {
 	Stalls []Stall
 	// Body is the length of the answer's body in bytes.
 	Body int
+	// TLS has the replicas speak TLS on sockets. It changes nothing of what the
+	// server does.
+	TLS bool
 	// Each changes single replicas, by number from 0.
 	Each []Each
 }

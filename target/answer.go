@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"latencylab/clock"
-	"latencylab/engine"
 	"latencylab/http1"
 	"latencylab/service"
 )
@@ -154,12 +153,12 @@ func (l *loop) write(id uint32, status int, retryAfter time.Duration, text []byt
 		copy(o.buf[headRoom-n:], b)
 		b = o.buf[headRoom-n : headRoom+min(fill, fillSize)]
 	}
-	w, e := engine.Write(c.fd, b)
+	w, e := c.send(b)
 	if e != 0 && e != syscall.EAGAIN && e != syscall.EINTR {
 		l.close(id)
 		return false
 	}
-	if w == n+fill {
+	if w == n+fill && !c.unsent() {
 		l.ended(id)
 		return true
 	}
@@ -179,11 +178,14 @@ func (l *loop) write(id uint32, status int, retryAfter time.Duration, text []byt
 func (l *loop) flush(id uint32) {
 	c := l.conns.at(id)
 	for budget := flushSize; budget > 0; {
+		if c.sec != nil && !l.flushSecure(id) {
+			return
+		}
 		b := c.rest
 		if len(b) == 0 {
 			b = l.out.filler(l.target.spec.Of(l.replicas[c.replica].index).Body-c.fill, c.fill)
 		}
-		w, e := engine.Write(c.fd, b)
+		w, e := c.send(b)
 		switch {
 		case e == syscall.EINTR:
 			continue
@@ -201,7 +203,7 @@ func (l *loop) flush(id uint32) {
 		} else if c.rest = c.rest[w:]; len(c.rest) == 0 {
 			c.rest = nil
 		}
-		if c.rest == nil && c.fill == 0 {
+		if c.rest == nil && c.fill == 0 && !c.unsent() {
 			l.ended(id)
 			return
 		}

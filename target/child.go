@@ -33,6 +33,7 @@ type ChildConfig struct {
 type childReply struct {
 	Replicas []netip.AddrPort `json:"replicas,omitempty"`
 	Admin    netip.AddrPort   `json:"admin,omitzero"`
+	CA       string           `json:"ca,omitempty"` // PEM, of a target that speaks TLS
 	Error    string           `json:"error,omitempty"`
 }
 
@@ -50,7 +51,7 @@ func RunChild(stdin io.Reader, stdout io.Writer) error {
 		reply.Error = err.Error()
 	} else {
 		defer t.Stop()
-		reply.Replicas, reply.Admin = t.Replicas(), t.Admin()
+		reply.Replicas, reply.Admin, reply.CA = t.Replicas(), t.Admin(), string(t.CA())
 	}
 	line, jerr := json.Marshal(&reply)
 	if jerr != nil {
@@ -102,6 +103,8 @@ const maxStderr = 4 << 10
 type Child struct {
 	Replicas []netip.AddrPort // by number
 	Admin    netip.AddrPort
+	// CA is the certificate of the target's authority as PEM; "" without TLS.
+	CA string
 
 	process *os.Process
 	stdin   io.WriteCloser
@@ -184,7 +187,7 @@ func (c *Child) greet(line []byte, stdout io.Reader) error {
 	if len(reply.Replicas) == 0 || !reply.Admin.IsValid() {
 		return errors.New("answer of the child: no addresses")
 	}
-	c.Replicas, c.Admin = reply.Replicas, reply.Admin
+	c.Replicas, c.Admin, c.CA = reply.Replicas, reply.Admin, reply.CA
 	return nil
 }
 

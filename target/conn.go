@@ -28,17 +28,19 @@ const (
 	serving                    // its request is with the server
 	writing                    // an answer that the socket did not take at once
 	lingering                  // answered and half closed; what still comes is dropped
+	shaking                    // the TLS handshake is under way
 )
 
 // conn is one connection, in the slab of its loop. Requests on it are served
 // one after the other: what a caller sends ahead stays in the socket or in `in`.
 type conn struct {
-	fd      int    // -1 while the slot is free
-	gen     uint32 // of the slot; old events are told by it
-	replica uint16 // index in loop.replicas
-	run     uint16 // tally of the last request
-	rec     uint32 // record while serving, else none
-	number  uint64 // among those that the replica has accepted, from 1
+	fd      int            // -1 while the slot is free
+	sec     *engine.Secure // nil: plain HTTP
+	gen     uint32         // of the slot; old events are told by it
+	replica uint16         // index in loop.replicas
+	run     uint16         // tally of the last request
+	rec     uint32         // record while serving, else none
+	number  uint64         // among those that the replica has accepted, from 1
 	state   connState
 	// readable: bytes or the end may lie in the socket. held: they may have been
 	// lying there while a request was served. hungUp: the peer has closed its
@@ -107,6 +109,9 @@ func (l *loop) open(fd, replica int) {
 		l.close(id)
 		return
 	}
+	if cfg := l.target.tls; cfg != nil {
+		c.sec, c.state = l.shakes.Server(fd, l.token(id), cfg), shaking
+	}
 	l.idle.Set(id, l.now.Add(l.patience))
 	l.resume(id)
 }
@@ -121,11 +126,15 @@ func (l *loop) shut(id uint32, reset bool) {
 		l.records.at(c.rec).conn = none
 		c.rec = none
 	}
-	engine.Close(c.fd, reset)
+	if c.sec != nil {
+		c.sec.Close(reset)
+	} else {
+		engine.Close(c.fd, reset)
+	}
 	l.idle.Set(id, clock.Never)
 	l.out.give(c.in)
 	l.out.give(c.rest)
-	c.fd, c.in, c.rest = -1, nil, nil
+	c.fd, c.sec, c.in, c.rest = -1, nil, nil, nil
 	c.gen++
 	l.conns.drop(id)
 	l.target.open.Add(-1)
@@ -143,8 +152,11 @@ func (l *loop) event(token uint64, r engine.Ready) {
 	if r&(engine.Readable|engine.HungUp) != 0 {
 		c.readable = true
 	}
+	if r&engine.Writable != 0 && c.unsent() && c.state != writing {
+		c.sec.Flush() // if it fails, a read tells
+	}
 	switch c.state {
-	case reading:
+	case reading, shaking:
 		l.resume(id)
 	case serving:
 		c.held = c.held || c.readable
@@ -165,6 +177,10 @@ func (l *loop) event(token uint64, r engine.Ready) {
 // socket, until there is none or a request is whole.
 func (l *loop) resume(id uint32) {
 	c := l.conns.at(id)
+	if c.state == shaking {
+		l.shake(id)
+		return
+	}
 	gen := c.gen
 	alive := func() bool { return c.fd >= 0 && c.gen == gen && c.state == reading }
 	if !c.part && len(c.in) > 0 { // sent ahead
@@ -186,7 +202,11 @@ func (l *loop) resume(id uint32) {
 		if n < len(l.rx.Buf) && !c.hungUp {
 			c.readable = false
 		}
-		l.received(id, l.rx.Buf[:n], stamp)
+		if c.sec == nil {
+			l.received(id, l.rx.Buf[:n], stamp)
+		} else if !l.decrypt(id, l.rx.Buf[:n], stamp) {
+			return
+		}
 	}
 	if c.fd < 0 || c.gen != gen {
 		return
@@ -285,7 +305,7 @@ func (l *loop) partial(id uint32, left int) bool {
 	}
 	if left == 0 && !c.continued && c.req.Expect100() {
 		c.continued = true
-		if n, _ := engine.Write(c.fd, l.out.goAhead); n != len(l.out.goAhead) {
+		if n, _ := c.send(l.out.goAhead); n != len(l.out.goAhead) {
 			l.close(id)
 			return false
 		}
@@ -329,6 +349,9 @@ func (l *loop) closeIdle() {
 // lingerOn half-closes a connection and drops what still comes.
 func (l *loop) lingerOn(id uint32) {
 	c := l.conns.at(id)
+	if c.sec != nil {
+		c.sec.Shut()
+	}
 	if unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
 		l.close(id)
 		return

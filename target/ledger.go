@@ -49,6 +49,12 @@ type Connections struct {
 	Refused uint64 `json:"refused"`
 	// TimedOut were closed because the peer owed bytes for too long.
 	TimedOut uint64 `json:"timed_out"`
+	// Handshakes are TLS handshakes that succeeded, Resumed those of them that went
+	// on from an earlier session, and TLSFailed those that did not succeed before
+	// the limit on time.
+	Handshakes uint64 `json:"handshakes"`
+	Resumed    uint64 `json:"resumed"`
+	TLSFailed  uint64 `json:"tls_failed"`
 	// Killed were reset because their replica was killed.
 	Killed    uint64 `json:"killed"`
 	WellKnown uint64 `json:"well_known"` // requests for the announcement
@@ -63,6 +69,9 @@ func (c *Connections) merge(o *Connections) {
 	c.Accepted += o.Accepted
 	c.Refused += o.Refused
 	c.TimedOut += o.TimedOut
+	c.Handshakes += o.Handshakes
+	c.Resumed += o.Resumed
+	c.TLSFailed += o.TLSFailed
 	c.Killed += o.Killed
 	c.WellKnown += o.WellKnown
 	c.Bad400 += o.Bad400

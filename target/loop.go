@@ -65,6 +65,8 @@ type loop struct {
 	poll     *engine.Poller
 	events   *engine.Events
 	rx       *engine.Receiver
+	shakes   *engine.Handshakes // nil without TLS
+	plain    []byte             // what was decrypted; nil without TLS
 	out      outbox
 	replicas []*replica
 	conns    slab[conn]
@@ -106,6 +108,9 @@ func newLoop(t *Target, cfg *Config) (*loop, error) {
 		patience: cfg.Idle, maxConns: int64(cfg.MaxConnections),
 		mail: make(chan func(), 1), done: make(chan struct{}),
 	}
+	if t.tls != nil {
+		l.shakes, l.plain = engine.NewHandshakes(p), make([]byte, engine.PlainSize(readSize))
+	}
 	l.out.init()
 	l.tallies.init(&t.runs, t.spec.Servers())
 	l.ring.init(t.kept)
@@ -132,6 +137,9 @@ func (l *loop) run() {
 		l.turn()
 	}
 	l.closeAll()
+	if l.shakes != nil {
+		l.shakes.Wait()
+	}
 	if l.tallies.fault != nil {
 		select {
 		case l.target.failed <- l.tallies.fault:
@@ -159,6 +167,9 @@ func (l *loop) turn() {
 			continue
 		}
 		l.event(token, r)
+	}
+	if l.shakes != nil {
+		l.shaken()
 	}
 	if n == l.events.Len() {
 		l.asked = l.before // what did not fit may be as old
@@ -419,7 +430,7 @@ func (l *loop) drain() {
 	l.closeListeners()
 	l.draining = true
 	for id := range l.conns.items {
-		if c := l.conns.at(uint32(id)); c.fd >= 0 && c.state == reading && !c.begun() {
+		if c := l.conns.at(uint32(id)); c.fd >= 0 && (c.state == shaking || c.state == reading && !c.begun()) {
 			l.close(uint32(id))
 		}
 	}

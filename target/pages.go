@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -29,18 +30,19 @@ type pages struct {
 // Announcement is what a replica answers at http1.WellKnownPath. Such requests
 // are neither counted nor delayed.
 type Announcement struct {
-	Latencylab string   `json:"latencylab"` // "target/1"
-	Ledger     string   `json:"ledger"`     // address of the ledger page
-	Seed       uint64   `json:"seed"`       // keys the draws
-	Replicas   []string `json:"replicas"`   // addresses by number
-	Replica    int      `json:"replica"`    // number of the one that answers
+	Latencylab string   `json:"latencylab"`    // "target/1"
+	Ledger     string   `json:"ledger"`        // address of the ledger page
+	Seed       uint64   `json:"seed"`          // keys the draws
+	Replicas   []string `json:"replicas"`      // addresses by number
+	Replica    int      `json:"replica"`       // number of the one that answers
+	TLS        bool     `json:"tls,omitempty"` // the replicas speak TLS
 }
 
 // announced is the value of Announcement.Latencylab.
 const announced = "target/1"
 
 func (t *Target) wellKnown(replica int) []byte {
-	a := Announcement{Latencylab: announced, Ledger: t.LedgerURL(), Seed: t.seed, Replica: replica}
+	a := Announcement{Latencylab: announced, Ledger: t.LedgerURL(), Seed: t.seed, Replica: replica, TLS: t.Secure()}
 	for _, r := range t.replicas {
 		a.Replicas = append(a.Replicas, r.String())
 	}
@@ -76,6 +78,9 @@ func (p *pages) open(t *Target, cfg *Config) (err error) {
 	p.baseLn, p.baseAddr, err = listenPage(netip.AddrPortFrom(cfg.Host, uint16(port)))
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
+	}
+	if t.tls != nil {
+		p.baseLn = tls.NewListener(p.baseLn, t.tls)
 	}
 	whole := http1.AppendResponse(nil, http1.Answer{Status: 200, Body: t.spec.Body})
 	body := whole[len(whole)-t.spec.Body:]

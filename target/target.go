@@ -1,6 +1,7 @@
 package target
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -48,6 +49,9 @@ type Config struct {
 	// MaxConnections bounds the open connections of all replicas; what comes
 	// beyond is closed at once and counted. 0 means the file limit less some slack.
 	MaxConnections int
+	// TLS, if not nil, has replicas and baseline speak TLS 1.2 or 1.3. nil means
+	// the zero TLS where Service says TLS, else plain HTTP.
+	TLS *TLS
 	// Idle is how long a connection may owe bytes before it is closed. 0 means
 	// DefaultIdle. One that is kept alive between requests has ten times as long.
 	Idle time.Duration
@@ -61,7 +65,9 @@ type Target struct {
 	began    time.Time
 	loops    []*loop
 	replicas []netip.AddrPort
-	yaml     []byte // the resolved service
+	yaml     []byte      // the resolved service
+	tls      *tls.Config // nil: plain HTTP
+	ca       *Authority  // nil: none was generated
 	runs     registry
 	calls    calls
 	kept     int          // attempts that each loop keeps, a power of two
@@ -92,6 +98,9 @@ func Start(cfg Config) (*Target, error) {
 		return nil, err
 	}
 	t.calls.window = KnownCalls
+	if err := t.secure(&cfg); err != nil {
+		return nil, err
+	}
 	t.runs.clear()
 	if err := t.openAll(&cfg); err != nil {
 		t.Stop()

@@ -350,6 +350,10 @@ func (m *measurement) embed() error {
 	}
 	m.site.Path, m.ledgerURL, m.targetSeed = m.plan.Workload.Request.Path, m.child.LedgerURL(), &m.plan.TargetSeed
 	m.site.Endpoints = engine.EndpointsAt(m.child.Replicas...)
+	m.site.TLS = m.child.CA != ""
+	if err := m.trustChild(); err != nil {
+		return err
+	}
 	for _, a := range m.child.Replicas {
 		m.site.Names = append(m.site.Names, a.String())
 	}

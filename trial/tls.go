@@ -14,13 +14,17 @@ import (
 // HTTP. An error names the key and what is wrong with it or its file.
 func (s *Setup) clientTLS(p *Plan) (*tls.Config, error) {
 	t := &p.Workload.TLS
-	if s.Site == nil || !s.Site.TLS {
-		if key := t.Used(); key != "" {
-			return nil, fmt.Errorf("%s is given, but nothing uses TLS, want an https:// URL or endpoint", key)
-		}
+	name := ""
+	switch {
+	case s.Site != nil && s.Site.TLS:
+		name = s.Site.ServerName
+	case s.Site == nil && p.Workload.Service != nil && p.Workload.Service.TLS:
+	case t.Used() != "":
+		return nil, fmt.Errorf("%s is given, but nothing uses TLS, want an https:// URL or endpoint", t.Used())
+	default:
 		return nil, nil
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.Insecure, ServerName: s.Site.ServerName}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.Insecure, ServerName: name}
 	if t.ServerName != "" {
 		cfg.ServerName = t.ServerName
 	}
@@ -56,6 +60,19 @@ func (s *Setup) clientTLS(p *Plan) (*tls.Config, error) {
 		cfg.Certificates = []tls.Certificate{pair}
 	}
 	return cfg, nil
+}
+
+// trustChild makes m.tls for the embedded target: its authority is trusted unless
+// the workload names another.
+func (m *measurement) trustChild() (err error) {
+	if m.tls, err = m.setup.clientTLS(m.plan); err != nil || m.tls == nil {
+		return err
+	}
+	if m.tls.RootCAs == nil {
+		m.tls.RootCAs = x509.NewCertPool()
+		m.tls.RootCAs.AppendCertsFromPEM([]byte(m.child.CA))
+	}
+	return nil
 }
 
 // tlsOf is m.tls with the name of the endpoint's server in it.

@@ -204,6 +204,9 @@ func (y *yamlWriter) service(s *service.Spec) {
 	if s.Body != 0 {
 		y.word("body", units.FormatSize(int64(s.Body)))
 	}
+	if s.TLS {
+		y.word("tls", "true")
+	}
 	y.each(s)
 }
 

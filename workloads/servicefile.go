@@ -144,6 +144,7 @@ func serviceFields(s *service.Spec, body *int64) []field {
 			}
 			return n, err
 		})},
+		{"tls", truthField(&s.TLS)},
 		{"each", nil},
 	}
 }

@@ -76,6 +76,14 @@ func ParseSwitch(s string) (on bool, err error) {
 	return on, err
 }
 
+// truthField reads true or false.
+func truthField(to *bool) func(value) error {
+	return textField(to, "true or false", func(s string) (yes bool, err error) {
+		err = setWord(&yes, s, []bool{true, false}, []string{"true", "false"})
+		return yes, err
+	})
+}
+
 // tlsFields lists the keys of TLS in a workload file.
 func (w *Workload) tlsFields() []field {
 	t := &w.TLS
@@ -90,10 +98,7 @@ func (w *Workload) tlsFields() []field {
 		}
 	}
 	return []field{
-		{"insecure", textField(&t.Insecure, "true or false", func(s string) (yes bool, err error) {
-			err = setWord(&yes, s, []bool{true, false}, []string{"true", "false"})
-			return yes, err
-		})},
+		{"insecure", truthField(&t.Insecure)},
 		{"cacert", name(&t.CACert)},
 		{"cert", name(&t.Cert)},
 		{"key", name(&t.Key)},

@@ -77,6 +77,7 @@ func TestParse(t *testing.T) {
 		{"a wait for those shed", "service: {slots: 1, queue: 2, retry-after: 1s}", func(w *Workload) {
 			w.Service = &service.Spec{Slots: 1, Queue: 2, RetryAfter: time.Second}
 		}},
+		{"a service over TLS", "service: {tls: true}", func(w *Workload) { w.Service = &service.Spec{TLS: true, Queue: -1} }},
 		{"a queue of none", "service: {slots: 1, queue: 0}", func(w *Workload) { w.Service = &service.Spec{Slots: 1} }},
 		{"sim", "sim:\n  policy: [plain]\n  requests: 1k\n", func(w *Workload) { w.Sim = Sim{Policies: []NamedPolicy{plain}, Requests: 1000} }},
 		{"JSON is YAML", `{"rate": "1000/s", "policy": ["plain"]}`, func(w *Workload) { w.Rate, w.Policies = 1000e6, []NamedPolicy{plain} }},

@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 //	serve VAR tls        the same over TLS; ca.pem becomes its authority
 //	serve VAR silent     one that accepts and never answers
 //	serve VAR dying      one that answers 20 requests and then closes everything
-//	serve VAR FILE       a target of the service in FILE; VAR2, … are its other replicas
+//	serve VAR FILE       a target of the service in FILE; VAR2, … are its other replicas,
+//	                     and ca.pem its authority when it speaks TLS
 //	refuse VAR           the URL of an address at which nobody listens
 //	codes N,… COMMAND…   COMMAND ends with one of these exit codes; a busy machine
 //	                     may make a run in open loop invalid (3)
@@ -91,12 +92,17 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 		tg, err := target.StartChild(self, []string{childCommand}, target.ChildConfig{Service: string(spec), Seed: 1, Threads: 1})
 		ts.Check(err)
 		ts.Defer(func() { tg.Close() })
+		scheme := "http"
+		if tg.CA != "" {
+			scheme = "https"
+			ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), []byte(tg.CA), 0o600))
+		}
 		for i, a := range tg.Replicas {
 			name := args[0]
 			if i > 0 {
 				name = fmt.Sprintf("%s%d", args[0], i+1)
 			}
-			ts.Setenv(name, "http://"+a.String())
+			ts.Setenv(name, scheme+"://"+a.String())
 		}
 	}
 }

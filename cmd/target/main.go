@@ -58,6 +58,11 @@ override it.
       --admin-port N        port of ledger and admin on 127.0.0.1; default a free one
   -t, --threads N           event loops that the replicas share; default 1
       --baseline            one more server, that answers 200 at once
+      --tls                 speak TLS, by an authority generated for this run
+      --tls-ca-out FILE     where callers find that authority's certificate (PEM)
+      --tls-name NAME       further name or address in its certificate; repeatable
+      --cert, --key FILE    speak TLS with this certificate and key (PEM) instead
+      --client-ca FILE      ask callers for a certificate of this authority (PEM)
       --version, --help
 
 The first interrupt stops accepting, waits up to 5s for requests in flight and
@@ -135,28 +140,41 @@ func (a *app) run(args []string) error {
 		return err
 	}
 	defer t.Stop()
-	if err := a.greet(t); err != nil {
+	if err := o.writeCA(t.CA()); err != nil {
+		return err
+	}
+	if err := a.greet(t, o); err != nil {
 		return err
 	}
 	return a.wait(t)
 }
 
 // greet prints where the servers are.
-func (a *app) greet(t *target.Target) error {
+func (a *app) greet(t *target.Target, o *options) error {
 	var b strings.Builder
+	scheme := "http"
+	if t.Secure() {
+		scheme = "https"
+	}
 	replicas := t.Replicas()
 	for i, r := range replicas {
-		fmt.Fprintf(&b, "replica %d  http://%v/\n", i, r)
+		fmt.Fprintf(&b, "replica %d  %s://%v/\n", i, scheme, r)
 	}
 	if base, ok := t.Baseline(); ok {
-		fmt.Fprintf(&b, "baseline   http://%v/\n", base)
+		fmt.Fprintf(&b, "baseline   %s://%v/\n", scheme, base)
 	}
 	fmt.Fprintf(&b, "ledger     %s\n", t.LedgerURL())
-	fmt.Fprintf(&b, "try        loadgen run http://%v/", reachable(replicas[0]))
+	if t.Secure() {
+		fmt.Fprintf(&b, "tls        %s\n", o.tlsWords())
+	}
+	fmt.Fprintf(&b, "try        loadgen run %s://%v/", scheme, reachable(replicas[0]))
 	if len(replicas) > 1 {
 		for _, r := range replicas {
 			fmt.Fprintf(&b, " --endpoint %v", reachable(r))
 		}
+	}
+	if t.Secure() {
+		b.WriteString(o.trustFlags())
 	}
 	b.WriteString(" -r 1k/s -d 10s --policy plain --policy hedge=p95\n")
 	_, err := io.WriteString(a.stdout, b.String())

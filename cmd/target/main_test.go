@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -54,6 +56,13 @@ func TestMistakes(t *testing.T) {
 		{"--port 65536", "port = 65536, want 0 to 65535"},
 		{"--port 65534 --replicas 2 --baseline", "port = 65534 and the 2 after it end at 65536, want at most 65535"},
 		{"--host localhost", `--host "localhost" is not an IP address`},
+		{"--cert a.pem", "--cert without --key, want both"},
+		{"--cert a.pem --key b.pem", "--cert a.pem with --key b.pem: a.pem: no such file or directory"},
+		{"--client-ca a.pem", "--client-ca without TLS, want --tls or --cert and --key too"},
+		{"--tls --client-ca a.pem", "--client-ca: a.pem: no such file or directory"},
+		{"--tls --client-ca " + file, "--client-ca " + file + " holds no certificate, want PEM with BEGIN CERTIFICATE"},
+		{"--tls-ca-out a.pem", "--tls-ca-out without a generated authority, want --tls and no --cert"},
+		{"--tls --tls-name a/b", `--tls-name "a/b", want a name or an address such as shop.example`},
 		{"a b", "2 arguments, want one SERVICE or none"},
 		{"hedge-tial", `no built-in workload "hedge-tial", nearest is "hedge-tail"`},
 		{"http://127.0.0.1/", `"http://127.0.0.1/" is a URL, want a service file or the name of a built-in workload`},
@@ -75,7 +84,7 @@ func TestHelpAndVersion(t *testing.T) {
 	if code := a.main([]string{"--help"}); code != 0 || stdout.String() != help {
 		t.Errorf("--help: exit %d, %q", code, stdout.String())
 	}
-	if n := strings.Count(help, "\n"); n > 40 {
+	if n := strings.Count(help, "\n"); n > 48 {
 		t.Errorf("help has %d lines, want one screen", n)
 	}
 	for _, line := range strings.Split(help, "\n") {
@@ -187,6 +196,33 @@ func (p *running) exit() int {
 	case <-time.After(patience):
 		p.t.Fatal("did not end")
 		return 0
+	}
+}
+
+// TestServesTLS: the certificate of the generated authority is what callers need.
+func TestServesTLS(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	p := run(t, "--port", "0", "--tls", "--tls-ca-out", file)
+	_, url, _ := strings.Cut(p.lines["replica"], " ")
+	url = strings.TrimSpace(url)
+	ca, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	resp, err := client.Get(url)
+	if err != nil || resp.StatusCode != 200 || !strings.HasPrefix(url, "https://") {
+		t.Fatalf("%s: %v, %v", url, resp, err)
+	}
+	resp.Body.Close()
+	if !strings.Contains(p.lines["try"], "--cacert "+file) || !strings.Contains(p.lines["tls"], file) {
+		t.Errorf("tls %q, try %q; want both to name the file", p.lines["tls"], p.lines["try"])
+	}
+	p.signals <- syscall.SIGTERM
+	if code := p.exit(); code != 0 {
+		t.Errorf("exit %d, want 0: %s", code, p.stderr.String())
 	}
 }
 

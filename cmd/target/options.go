@@ -26,6 +26,7 @@ type options struct {
 	// change holds what the flags say about the service, in the order typed.
 	change []func(*service.Spec)
 	status bool // --status was given
+	tls    tlsOptions
 }
 
 func newOptions() *options {
@@ -40,6 +41,7 @@ func newOptions() *options {
 	f.IntVar(&o.cfg.AdminPort, "admin-port", 0, "")
 	f.IntVarP(&o.cfg.Threads, "threads", "t", 1, "")
 	f.BoolVar(&o.cfg.Baseline, "baseline", false, "")
+	o.tls.register(f)
 	serviceFlag(o, "replicas", count(1), func(s *service.Spec, n int) { s.Replicas = n })
 	serviceFlag(o, "slots", count(1), func(s *service.Spec, n int) { s.Slots = n })
 	serviceFlag(o, "queue", queue, func(s *service.Spec, n int) { s.Queue = n })
@@ -135,7 +137,8 @@ func (o *options) config(args []string) (target.Config, error) {
 		return cfg, fmt.Errorf("port = %d and the %d after it end at %d, want at most 65535", cfg.Port, last, cfg.Port+last)
 	}
 	cfg.Host, cfg.Service = host, spec
-	return cfg, nil
+	cfg.TLS, err = o.tls.config(spec.TLS)
+	return cfg, err
 }
 
 // load reads what SERVICE names.
