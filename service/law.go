@@ -17,6 +17,7 @@ type law struct {
 	faults Faults
 	script []Ending
 	sure   bool // every attempt that is not turned away is answered 200
+	faulty bool // some end with a fault by chance
 }
 
 // law resolves the spec for a replica; seed decides whether it is a slow one.
@@ -35,7 +36,8 @@ func (sp *Spec) law(seed uint64, replica int) law {
 			l.factor = e.Factor
 		}
 	}
-	l.sure = len(l.status) == 0 && len(l.script) == 0 && l.faults == (Faults{})
+	l.faulty = l.faults != Faults{}
+	l.sure = len(l.status) == 0 && len(l.script) == 0 && !l.faulty
 	if own.Slow.By == SlowByReplica {
 		l.slow.Share = 0
 		if draw.Uniform(seed, draw.Replica, uint64(replica), 0, 0) < own.Slow.Share {
@@ -92,7 +94,7 @@ func (l *law) ending(seed, call uint64, attempt, key uint32) Ending {
 	if n := uint32(len(l.script)); n > 0 {
 		return l.script[min(max(attempt, 1), n)-1]
 	}
-	if l.faults != (Faults{}) {
+	if l.faulty {
 		u := draw.Uniform(seed, draw.Fault, call, key, 0)
 		for _, f := range [...]struct {
 			share float64

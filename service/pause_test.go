@@ -55,6 +55,11 @@ func (p *player) to(t clock.Time) {
 				tag, at = g, d
 			}
 		}
+		if wake := p.s.Wake(); wake <= min(t, at-1) {
+			p.now = max(p.now, wake)
+			p.set(p.s.Advance(p.now))
+			continue
+		}
 		if at > t || at == clock.Never {
 			p.now = t
 			return

@@ -32,8 +32,13 @@ type Server struct {
 	paused bool
 	until  clock.Time // when a pause is to end
 	stalls stalls
-	thrash Thrash
-	window window // Per 0: none
+	// figures are what ramps change, tuned when they were last set, and pace how
+	// many times as long all work takes now.
+	figures []figure
+	tuned   clock.Time
+	pace    float64
+	thrash  Thrash
+	window  window // Per 0: none
 
 	jobs  []job // slab by Job; jobs[0] is never used
 	free  Job   // first of the free jobs, linked by next; 0: none
@@ -92,6 +97,7 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 		retryAfter: spec.RetryAfter,
 		body:       spec.Body,
 		seed:       seed,
+		pace:       1,
 		jobs:       make([]job, 1, 64),
 		stalls:     stallsOf(spec, replica, seed),
 		thrash:     spec.Thrash,
@@ -107,6 +113,8 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 		}
 	}
 	s.window.begin()
+	s.addRamps(spec)
+	s.tune(0)
 	return s
 }
 
@@ -135,6 +143,9 @@ func (s *Server) MarkAs(now clock.Time, n uint32) {
 // outage meets, is a job that is due now; one that hangs is never due, and is
 // over when its caller leaves.
 func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
+	if len(s.figures) > 0 {
+		s.tune(now)
+	}
 	j := s.take()
 	b := &s.jobs[j]
 	b.tag, b.attempt, b.deadline = r.Tag, r.Attempt, r.Deadline
@@ -166,7 +177,7 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	if s.window.Per > 0 {
 		return j, s.admit(j, now)
 	}
-	if s.slots > 0 && s.busy >= s.slots {
+	if s.slots > 0 && (s.busy >= s.slots || s.queue.n > 0) {
 		b.state, b.due = waiting, clock.Never
 		s.queue.push(s.jobs, j)
 		s.work.add(int64(b.drawn))
@@ -183,6 +194,9 @@ func (s *Server) End(j Job, now clock.Time) (Answer, Step) {
 	b := s.started(j)
 	if b.state == pending {
 		s.decide()
+	}
+	if len(s.figures) > 0 {
+		s.tune(now)
 	}
 	a := Answer{Status: b.status, Fault: b.fault, Shed: b.full, Body: s.body, Drawn: b.drawn, Tag: b.tag}
 	a.Worked = b.served || !b.expired && (b.state == running || b.state == stopping)
@@ -210,6 +224,9 @@ func (s *Server) End(j Job, now clock.Time) (Answer, Step) {
 // which answers with FaultGone.
 func (s *Server) Cancel(j Job, now clock.Time) (dropped bool, st Step) {
 	b := s.known(j)
+	if len(s.figures) > 0 {
+		s.tune(now)
+	}
 	switch {
 	case b.state == waiting && s.cancel != CancelNone:
 		s.queue.remove(s.jobs, j)
@@ -310,7 +327,7 @@ func (s *Server) Counts() Counts {
 func (s *Server) start(j Job, now clock.Time) Step {
 	s.busy++
 	b := &s.jobs[j]
-	work := b.drawn
+	work := scale(b.drawn, s.pace)
 	if s.thrash.Factor > 0 && s.busy+s.queue.n > s.thrash.Above {
 		work = nanoseconds(float64(work) / s.thrash.Factor)
 	}
@@ -356,6 +373,9 @@ func (s *Server) leave(j Job) {
 
 // next starts the job whose turn it is, after a slot became free.
 func (s *Server) next(now clock.Time) Step {
+	if s.slots > 0 && s.busy >= s.slots { // there are fewer than there were
+		return Step{}
+	}
 	if j := s.queue.pop(s.jobs); j != 0 {
 		s.work.sub(int64(s.jobs[j].drawn))
 		return s.start(j, now)

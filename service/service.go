@@ -66,6 +66,8 @@ type Spec struct {
 	// Stalls are stretches in which the replicas stop: whatever is due moves by
 	// the part of a stall that lies before it.
 	Stalls []Stall
+	// Ramps change figures of the service over time.
+	Ramps []Ramp
 	// Body is the length of the answer's body in bytes.
 	Body int
 	// TLS has the replicas speak TLS on sockets. It changes nothing of what the
@@ -78,7 +80,7 @@ type Spec struct {
 // Scheduled reports whether anything that the service does counts from a mark.
 func (sp *Spec) Scheduled() bool {
 	return sp.Any(func(sp *Spec) bool {
-		return len(sp.Outages) > 0 || len(sp.Stalls) > 0 || sp.Capacity.Per > 0 || sp.Slow.By == SlowByWindow
+		return len(sp.Outages) > 0 || len(sp.Stalls) > 0 || len(sp.Ramps) > 0 || sp.Capacity.Per > 0 || sp.Slow.By == SlowByWindow
 	})
 }
 

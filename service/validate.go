@@ -177,6 +177,9 @@ func (sp *Spec) Validate() error {
 	if err := sp.validateEach(); err != nil {
 		return err
 	}
+	if err := sp.validateRamps(); err != nil {
+		return err
+	}
 	return sp.validateSchedules()
 }
 

@@ -48,6 +48,9 @@ func (s *Server) admit(j Job, now clock.Time) Step {
 // room returns how many of load requests the window can serve: less when it is
 // overloaded, and in proportion less when the replica stands still in it.
 func (s *Server) room(load int) int {
+	if len(s.figures) > 0 {
+		s.tune(s.window.end.Add(-s.window.Per)) // what it began with counts
+	}
 	n := float64(s.window.Requests)
 	if s.thrash.Factor > 0 && load > s.thrash.Above {
 		n = math.Round(n * s.thrash.Factor)

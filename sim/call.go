@@ -200,7 +200,9 @@ func (w *world) arrive(n uint32) {
 	if a.number == 1 {
 		w.draws += draw.Mix(a.id, 1, uint64(s.Drawn(j)))
 	}
+	server := a.replica
 	w.begun(st)
+	w.watch(server)
 }
 
 // begun notes when the job of the step is due, which may have been due at
@@ -225,13 +227,15 @@ func (w *world) begun(st service.Step) {
 // ended takes the answer of a due job from its server.
 func (w *world) ended(n uint32) {
 	a := &w.attempts[n]
-	ans, st := w.servers[a.replica].End(a.job, w.now)
+	server := a.replica
+	ans, st := w.servers[server].End(a.job, w.now)
 	w.replied(ans.Fault, a.gone)
 	if ans.Shed {
 		w.books.Shed++
 	}
 	a.order, a.job = 0, 0
 	w.begun(st)
+	w.watch(server)
 	a.status, a.hint, a.fault = ans.Status, ans.RetryAfter, ans.Fault
 	if w.cfg.Net == 0 || !a.wanted {
 		w.answer(n)
@@ -349,7 +353,8 @@ func (w *world) vacate(n uint32) {
 		w.forsaken(n)
 		return
 	}
-	s := w.servers[a.replica]
+	server := a.replica
+	s := w.servers[server]
 	queued := s.Queued(a.job)
 	dropped, st := s.Cancel(a.job, w.now)
 	w.quit(queued, dropped)
@@ -362,6 +367,7 @@ func (w *world) vacate(n uint32) {
 		w.free(n)
 	}
 	w.begun(st)
+	w.watch(server)
 }
 
 // free gives the record back, unless the news of its departure is on its way.

@@ -120,6 +120,23 @@ func misbehave(t testing.TB, pick func(of int) int, svc *service.Spec) {
 		svc.Outages = append(svc.Outages, o)
 	}
 	for range pick(3) {
+		keys := []string{"factor", "slots", "status.503", "fault.reset", "capacity.requests", "queue"}
+		r := service.Ramp{Key: keys[pick(6)], At: few(), For: few()}
+		switch r.To = float64(1 + pick(4)); {
+		case r.IsShare():
+			r.To /= 10
+		case r.Key == "slots" && svc.Slots == 0, r.Key == "queue" && (svc.Slots == 0 || svc.Queue < 0), r.Key == "capacity.requests" && svc.Capacity.Per == 0, r.Key == "factor" && svc.Capacity.Per > 0:
+			continue
+		}
+		if r.IsShare() && len(svc.Script) > 0 {
+			continue
+		}
+		if pick(2) == 0 {
+			r.Every = r.For + few() + ms
+		}
+		svc.Ramps = append(svc.Ramps, r)
+	}
+	for range pick(3) {
 		x := service.Stall{At: few(), Every: few(), For: dist(t, "exponential(5ms)")}
 		if x.Every < 10*ms {
 			x.Every = 0

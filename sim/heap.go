@@ -6,7 +6,7 @@ import "latencylab/clock"
 type event struct {
 	at    clock.Time
 	order uint64 // class and sequence: see heap.event
-	index uint32 // of a call (timer) or an attempt (all others)
+	index uint32 // of a call (timer), a user (begin), a server (rise) or an attempt (all others)
 	what  what
 }
 
@@ -20,6 +20,7 @@ const (
 	request             // an attempt reaches its server
 	leave               // a server hears that its caller has left
 	begin               // a user begins a call
+	rise                // a server may have a slot for a request that waits
 )
 
 // class ranks events of the same instant: answers come before timers, so that

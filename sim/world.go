@@ -35,6 +35,7 @@ type world struct {
 	tied     bool // some lane has its servers drop the copies of a started call
 	split    splitter
 	servers  []*service.Server
+	rises    []rising // of the servers, if the slots of one change over time
 	events   events
 
 	calls    []call    // slab; calls[0] is not used
@@ -111,6 +112,9 @@ func newWorld(cfg *Config) *world {
 	w.newHops(n)
 	for i := range n {
 		w.servers = append(w.servers, service.New(cfg.Service, i, cfg.TargetSeed))
+		if w.rises == nil && w.servers[i].Ramped() {
+			w.rises = make([]rising, n)
+		}
 	}
 	return w
 }
@@ -361,6 +365,8 @@ func (w *world) step() {
 		w.left(e.index)
 	case begin:
 		w.ready(e.index)
+	case rise:
+		w.risen(e.index)
 	}
 	if w.events.crowded() {
 		w.events.sweep(w.current)
@@ -376,6 +382,8 @@ func (w *world) current(e *event) bool {
 		return w.attempts[e.index].leave == e.order
 	case begin:
 		return w.users[e.index].order == e.order
+	case rise:
+		return w.rises[e.index].order == e.order
 	}
 	return w.attempts[e.index].order == e.order
 }

@@ -32,3 +32,32 @@ func TestReplay(t *testing.T) {
 		t.Errorf("the page of the service is\n%s", text)
 	}
 }
+
+// TestRampOnSockets: what a ramp changes, it changes at its instant after the
+// mark, also for requests that wait.
+func TestRampOnSockets(t *testing.T) {
+	tg := begin(t, Config{Service: &service.Spec{Queue: -1, Slots: 1, Time: dist(t, "200ms"), Ramps: []service.Ramp{
+		{Key: "slots", To: 3}, {Key: "status.503", To: 1}, {Key: "factor", To: 0.001},
+	}}})
+	tg.Mark(time.Hour, 1)
+	var callers []*caller
+	for i := range 3 {
+		callers = append(callers, dial(t, tg.Replicas()[0]))
+		callers[i].send(get("", uint64(i), 1))
+	}
+	settle(t, "one works and two wait", func() bool { b := tg.Backlog().Replicas[0]; return b.Busy == 1 && b.Waiting == 2 })
+	tg.Mark(0, 2)
+	settle(t, "none waits", func() bool { return tg.Backlog().Replicas[0].Waiting == 0 })
+	for i, c := range callers {
+		// They have come before the mark, and drew their status then.
+		if resp, _ := c.answer("GET"); resp.StatusCode != 200 {
+			t.Errorf("request %d: status %d", i, resp.StatusCode)
+		}
+	}
+	c := callers[0]
+	c.send(get("", 9, 1))
+	if resp, _ := c.answer("GET"); resp.StatusCode != 503 {
+		t.Errorf("after the mark: status %d, want 503", resp.StatusCode)
+	}
+	sums(t, tg.Ledger().Run(""))
+}

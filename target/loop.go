@@ -79,6 +79,7 @@ type loop struct {
 	ready    []uint64 // tokens of connections to go on with in the next turn
 	again    []uint64 // the same, being worked through
 	errands  []func() // what changes do to sockets, at the end of the turn
+	ramped   bool     // the slots of a replica change over time
 	agenda   []change // what the servers are told at an instant, the next first
 
 	now      clock.Time // when the last wait ended
@@ -122,6 +123,7 @@ func (l *loop) listen(index, fd int) error {
 	r := &replica{index: index, fd: fd, parked: -1, server: service.New(&l.target.spec, index, l.target.seed)}
 	r.server.Mark(clock.Now())
 	l.replicas = append(l.replicas, r)
+	l.ramped = l.ramped || r.server.Ramped()
 	return l.poll.Add(fd, listenerBit|uint64(len(l.replicas)-1))
 }
 
@@ -202,7 +204,7 @@ func (l *loop) wait(now clock.Time) time.Duration {
 	if len(l.ready) > 0 {
 		return 0
 	}
-	next := min(l.due.Next(), l.idle.Next(), l.planned())
+	next := min(l.due.Next(), l.idle.Next(), l.planned(), l.rises())
 	if l.starved {
 		next = min(next, now.Add(retryAccept))
 	}
@@ -267,6 +269,7 @@ func (l *loop) expire(until clock.Time) {
 // the service's time.
 func (l *loop) expireDue(until clock.Time) {
 	for {
+		l.rise(min(until, l.due.Next()))
 		id, ok := l.due.Pop(until)
 		if !ok {
 			return

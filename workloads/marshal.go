@@ -201,6 +201,7 @@ func (y *yamlWriter) service(s *service.Spec) {
 	y.span("cancel-cost", s.CancelCost)
 	y.word("deadline", s.Deadline.String())
 	y.schedules(s)
+	y.ramps(s)
 	if s.Body != 0 {
 		y.word("body", units.FormatSize(int64(s.Body)))
 	}

@@ -27,6 +27,8 @@ func FuzzService(f *testing.F) {
 		"time: exponential(2ms)\nfault: {refuse: 1%, reset: 2%, hang: 3%}\nstatus: {503: 1%}\noutage: [{at: 5ms, for: 5ms, every: 20ms, kind: hang, replicas: [0]}, {for: 1ms}]\nreplicas: 2\n",
 		"time: 1ms\nscript: [503, reset, refuse, hang, 200]\nstall: [{every: 9ms, for: exponential(2ms), together: false}, {at: 1ms, for: 3ms}]\ncopies: same\n",
 		"time: normal(1ms,1ms)\nslow: {share: 50%, time: pareto(1ms,1.5), by: connection}\nslots: 1\ndiscipline: lifo\nthrash: {above: 0, factor: 10%}\neach: {replica: 0, factor: 3}\n",
+		"time: exponential(2ms)\nslots: 2\nqueue: 3\nslow: {share: 0%, factor: 9}\nramp: [{key: slots, to: 5, at: 5ms, for: 20ms}, {key: slots, from: 5, to: 1, at: 40ms, for: 9ms, steps: 3, every: 10ms}, {key: factor, to: 2.5, for: 30ms}, {key: slow.share, to: 50%}, {key: queue, to: 0}, {key: status.503, to: 10%, for: 1s}, {key: fault.hang, from: 1%, to: 0%}]\n",
+		"capacity: {requests: 5, per: 10ms}\nramp: {key: capacity.requests, from: 1, to: 9, for: 90ms}\n",
 		"replicas: 3\ntime: 2ms\nslots: 2\nqueue: 3\nstall: {every: 9ms, for: 1ms}\neach: [{replica: 2, slots: 1, factor: 2, fault: {reset: 50%}, stall: none}, {replica: 1, time: 1ms, cancel: running}, {replica: 0, slots: none, queue: none, time: none, capacity: {requests: 2, per: 5ms}, body: 1KiB}]\n",
 	} {
 		f.Add(s)
@@ -61,7 +63,7 @@ func serve(t *testing.T, sp *service.Spec) {
 	s := service.New(sp, sp.Servers()-1, 1)
 	s.Mark(3e6)
 	due, jobs := map[uint32]clock.Time{}, map[uint32]service.Job{}
-	now, ended := clock.Time(0), 0
+	now, ended, wakes := clock.Time(0), 0, 0
 	step := func(st service.Step) {
 		if st.Job == 0 {
 			return
@@ -78,6 +80,12 @@ func serve(t *testing.T, sp *service.Spec) {
 				if d < at || d == at && (first == 0 || tag < first) {
 					first, at = tag, d
 				}
+			}
+			if wake := s.Wake(); wake <= min(until, at-1) && wakes < 10_000 {
+				wakes++
+				now = max(now, wake)
+				step(s.Advance(now))
+				continue
 			}
 			if first == 0 || at > until || at == clock.Never {
 				return

@@ -137,6 +137,7 @@ func serviceFields(s *service.Spec, body *int64) []field {
 		{"deadline", wordField(&s.Deadline, "ignore, queued or running", service.DeadlineNamed)},
 		{"outage", func(v value) error { return setOutages(&s.Outages, v) }},
 		{"stall", func(v value) error { return setStalls(&s.Stalls, v) }},
+		{"ramp", func(v value) error { return setRamps(&s.Ramps, v) }},
 		{"body", textField(body, "a size such as 1KiB", func(s string) (int64, error) {
 			n, err := units.ParseSize(s)
 			if err == nil && n > math.MaxInt32 {
@@ -162,6 +163,9 @@ func saysRetryAfter(s *service.Spec) bool {
 		return true
 	}
 	if slices.ContainsFunc(s.Outages, func(o service.Outage) bool { return busy(o.Ending.Status) }) {
+		return true
+	}
+	if slices.ContainsFunc(s.Ramps, func(r service.Ramp) bool { return r.Key == "status.429" || r.Key == "status.503" }) {
 		return true
 	}
 	return slices.ContainsFunc(s.Status, func(w service.StatusShare) bool { return busy(w.Status) && w.Share > 0 })

@@ -217,6 +217,10 @@ func TestParseErrors(t *testing.T) {
 		{"one replica contradicts the service", "service:\n  slots: 2\n  each:\n    - {replica: 0, capacity: {requests: 5, per: 1s}}\n", `f.yaml:2: replica 0: service.slots = 2 contradicts capacity: a window has no slots`},
 		{"one replica without what the service has", "service:\n  slots: 2\n  queue: 5\n  each:\n    - {replica: 0, slots: none}\n", `f.yaml:3: replica 0: service.queue needs slots`},
 		{"a slower window of one replica", "service:\n  each: [{replica: 0, factor: 2, capacity: {requests: 5, per: 1s}}]\n", `f.yaml:2: service.each[0] contradicts capacity: a window answers at its end`},
+		{"a ramp of nothing", "service:\n  ramp: [{to: 2}]\n", `f.yaml:2: service.ramp has no key, want both, such as {key: slots, to: 2}`},
+		{"a ramp of what there is not", "service:\n  ramp:\n    - key: slotss\n      to: 2\n", `f.yaml:3: service.ramp.key = "slotss", want factor, slots, queue, capacity.requests, slow.share, status.CODE or fault.KIND`},
+		{"a ramp without its unit", "service:\n  ramp:\n    - key: status.503\n      to: 20\n", `f.yaml:4: service.ramp.to = "20" has no unit, want a share such as 20%`},
+		{"a ramp without slots", "service:\n  ramp: [{key: slots, to: 2}]\n", `f.yaml:2: service.ramp[0].key = slots needs slots`},
 		{"a change of no replica", "service:\n  each:\n    - factor: 2\n", `f.yaml:3: service.each has no replica, want its number from 0`},
 		{"a body without unit", "service: {body: 10}", `f.yaml:1: service.body = "10" has no unit, want a size such as 10B`},
 		{"empty", "", `f.yaml:1: empty, want a workload`},
@@ -463,7 +467,15 @@ func TestMarshalService(t *testing.T) {
 		{Replicas: 3, Queue: -1, Stalls: []service.Stall{
 			{At: 1, Every: 20 * time.Second, For: dist(t, "exponential(300ms)"), Apart: true, Replicas: []int{1}},
 			{At: time.Minute, For: dist(t, "10s")}}},
+		{Replicas: 2, Queue: 9, Slots: 4, RetryAfter: time.Second, Ramps: []service.Ramp{
+			{Key: "slots", From: new(float64), To: 2, At: time.Second, For: time.Minute, Steps: 3, Every: time.Hour, Replicas: []int{1}},
+			{Key: "factor", To: 2.5}, {Key: "status.503", To: 0.125, For: time.Second}}},
 	} {
+		for i := range s.Ramps {
+			if s.Ramps[i].From != nil {
+				*s.Ramps[i].From = 7
+			}
+		}
 		data, err := MarshalService(s)
 		if err != nil {
 			t.Fatal(err)
