@@ -36,6 +36,7 @@ type section struct {
 
 var sections = []section{
 	{"closed", "closed loop, 64 connections, CPU per request: loadgen against wrk", (*bench).closed},
+	{"https", "closed loop, 64 connections over TLS 1.3, CPU per request: loadgen against wrk", (*bench).https},
 	{"c10k", "closed loop, 10,000 connections, CPU per request and memory: loadgen against wrk", (*bench).c10k},
 	{"context", "closed loop, 64 connections: wrk, bombardier and vegeta, for context", (*bench).context},
 	{"hedge", "a hedge armed on every call that never fires, against plain", (*bench).hedge},
@@ -116,7 +117,7 @@ func choose(names []string) ([]section, error) {
 	for _, n := range names {
 		i := slices.IndexFunc(sections, func(s section) bool { return s.name == n })
 		if i < 0 {
-			return nil, fmt.Errorf("no section %q, want some of closed, c10k, context, hedge, lateness, gc, strace, memory", n)
+			return nil, fmt.Errorf("no section %q, want some of closed, https, c10k, context, hedge, lateness, gc, strace, memory", n)
 		}
 		chosen = append(chosen, sections[i])
 	}

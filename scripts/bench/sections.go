@@ -44,11 +44,16 @@ func measure(n *nginx, c command, limit time.Duration) (sample, error) {
 // compare runs the generators in turn, pairs times, and returns their samples
 // by generator. gens[i](url) is generator i.
 func (b *bench) compare(pairs int, d time.Duration, gens ...func(url string) command) ([][]sample, error) {
-	n, err := startNginx()
+	n, err := startNginx(false)
 	if err != nil {
 		return nil, err
 	}
 	defer n.stop()
+	return b.compareAt(n, pairs, d, gens...)
+}
+
+// compareAt is compare with a server of the caller's.
+func (b *bench) compareAt(n *nginx, pairs int, d time.Duration, gens ...func(url string) command) ([][]sample, error) {
 	for _, g := range gens {
 		b.printf("command: %s\n", g("URL"))
 	}
@@ -97,6 +102,22 @@ func (b *bench) closed() error {
 		func(url string) command { return b.tools.wrk(url, 64, d) })
 	if err == nil {
 		b.ratio(all, "CPU per request against wrk, 64 connections", 0.95)
+	}
+	return err
+}
+
+func (b *bench) https() error {
+	n, err := startNginx(true)
+	if err != nil {
+		return err
+	}
+	defer n.stop()
+	d := b.span(4*time.Second, time.Second)
+	all, err := b.compareAt(n, b.count(15), d,
+		func(url string) command { return b.tools.loadgenClosed(url, 64, d, "--cacert", n.cert) },
+		func(url string) command { return b.tools.wrk(url, 64, d) })
+	if err == nil {
+		b.ratio(all, "CPU per request over HTTPS against wrk, 64 connections kept alive", 0.85)
 	}
 	return err
 }
@@ -208,7 +229,7 @@ func (b *bench) judgeLateness(rate int, own, peer *lateRun) {
 }
 
 func (b *bench) gc() error {
-	n, err := startNginx()
+	n, err := startNginx(false)
 	if err != nil {
 		return err
 	}
@@ -232,7 +253,7 @@ func (b *bench) gc() error {
 }
 
 func (b *bench) strace() error {
-	n, err := startNginx()
+	n, err := startNginx(false)
 	if err != nil {
 		return err
 	}
@@ -271,7 +292,7 @@ func (b *bench) strace() error {
 }
 
 func (b *bench) memory() error {
-	n, err := startNginx()
+	n, err := startNginx(false)
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,15 @@ package main
 
 import (
 	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +24,7 @@ import (
 
 // nginx is one nginx of our own, with its own directory and ports.
 type nginx struct {
+	cert string // of an HTTPS server: PEM file that callers trust
 	cmd  *exec.Cmd
 	dir  string
 	urls []string // several ports: each has local ports of its own to be connected from
@@ -45,7 +52,7 @@ http {
   uwsgi_temp_path %[1]s/uwsgi;
   scgi_temp_path %[1]s/scgi;
   server {
-%[2]s    location / { default_type text/plain; return 200 "Hello, world\n"; }
+%[2]s%[4]s    location / { default_type text/plain; return 200 "Hello, world\n"; }
   }
   server {
     listen 127.0.0.1:%[3]d;
@@ -54,8 +61,16 @@ http {
 }
 `
 
-// startNginx starts one worker on the server's core that answers 13 bytes.
-func startNginx() (*nginx, error) {
+// nginxTLS allows one cipher suite, so that all callers work alike.
+const nginxTLS = `    ssl_certificate %[1]s/cert.pem;
+    ssl_certificate_key %[1]s/key.pem;
+    ssl_protocols TLSv1.3;
+    ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
+`
+
+// startNginx starts one worker on the server's core that answers 13 bytes, over
+// TLS if secure.
+func startNginx(secure bool) (*nginx, error) {
 	dir, err := os.MkdirTemp("", "bench-nginx-")
 	if err != nil {
 		return nil, err
@@ -66,12 +81,19 @@ func startNginx() (*nginx, error) {
 	}
 	n := &nginx{dir: dir, stat: fmt.Sprintf("http://127.0.0.1:%d/", ports[nginxPorts])}
 	var listen strings.Builder
+	scheme, option, more := "http", "", ""
+	if secure {
+		scheme, option, more = "https", " ssl", fmt.Sprintf(nginxTLS, dir)
+		if n.cert, err = writeCertificate(dir); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range ports[:nginxPorts] {
-		fmt.Fprintf(&listen, "    listen 127.0.0.1:%d backlog=16384;\n", p)
-		n.urls = append(n.urls, fmt.Sprintf("http://127.0.0.1:%d/", p))
+		fmt.Fprintf(&listen, "    listen 127.0.0.1:%d backlog=16384%s;\n", p, option)
+		n.urls = append(n.urls, fmt.Sprintf("%s://127.0.0.1:%d/", scheme, p))
 	}
 	conf := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, dir, listen.String(), ports[nginxPorts]), 0o644); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, dir, listen.String(), ports[nginxPorts], more), 0o644); err != nil {
 		return nil, err
 	}
 	n.cmd = pinned(serverCore, command{args: []string{"nginx", "-p", dir, "-c", conf}})
@@ -88,6 +110,31 @@ func startNginx() (*nginx, error) {
 	}
 	n.stop()
 	return nil, fmt.Errorf("nginx does not answer: %w", err)
+}
+
+// writeCertificate writes cert.pem and key.pem for 127.0.0.1 into dir, and
+// returns the former's path.
+func writeCertificate(dir string) (string, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	t := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
+	if err != nil {
+		return "", err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return "", err
+	}
+	cert := filepath.Join(dir, "cert.pem")
+	err = os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)
+	}
+	return cert, err
 }
 
 func (n *nginx) stop() {
