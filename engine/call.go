@@ -321,6 +321,7 @@ func (l *loop) answer(e *completion) {
 		l.ln.target = true
 	}
 	wire := cn.resp.WireBytes()
+	r.work, r.worked = cn.resp.Work()
 	if after, ok := cn.resp.RetryAfter(); ok && r.status >= 400 {
 		r.hint = after.Wait(l.wall)
 	}
@@ -344,6 +345,8 @@ type reply struct {
 	sent, first clock.Time
 	status      uint16
 	hint        time.Duration
+	work        time.Duration // of the server, if it said worked
+	worked      bool
 }
 
 // tell records how an attempt ended and passes it to the policy.
@@ -361,8 +364,14 @@ func (l *loop) tell(c *call, slot uint8, endpoint uint16, r *reply) {
 	service := r.at.Sub(r.sent)
 	if disposition == policy.DispOK {
 		b.AttemptWon(kind, service)
+		if r.worked {
+			b.Work.Used.Add(r.work)
+		}
 	} else {
 		b.AttemptAnswered(kind, service)
+		if r.worked {
+			b.Work.Failed.Add(r.work)
+		}
 		l.count(b, ledger.ErrorKey{Class: ledger.ClassStatus, Phase: policy.PhaseBody, Status: r.status}, nil, endpoint)
 	}
 	l.apply(c, act, r.at)

@@ -1,6 +1,9 @@
 package http1
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+)
 
 // Answer is what AppendResponse writes.
 type Answer struct {
@@ -13,6 +16,10 @@ type Answer struct {
 	Body int
 	// Replica is the value of Latencylab-Replica. Negative sends none.
 	Replica int
+	// Worked: the request was worked on, for Work, and Latencylab-Work says so in
+	// nanoseconds.
+	Worked bool
+	Work   time.Duration
 	// Head: the request was HEAD; the answer says the length without the body.
 	Head bool
 	// KeepAlive is whether the connection stays open, usually Request.KeepAlive.
@@ -40,6 +47,9 @@ func AppendResponse(dst []byte, a Answer) []byte {
 	}
 	if a.Replica >= 0 {
 		dst = appendInt(dst, "Latencylab-Replica: ", a.Replica)
+	}
+	if a.Worked {
+		dst = appendInt(dst, "Latencylab-Work: ", int(a.Work))
 	}
 	if a.RetryAfter > 0 {
 		dst = appendInt(dst, "Retry-After: ", a.RetryAfter)

@@ -43,6 +43,7 @@ const (
 	flagExpect                      // Expect: 100-continue
 	flagCall                        // Latencylab-Call
 	flagAttempt                     // Latencylab-Attempt
+	flagWork                        // Latencylab-Work
 )
 
 // message is what both roles share: framing and its state.

@@ -3,6 +3,8 @@ package http1
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
+	"time"
 )
 
 // Response is the incremental parser of the answers on one connection, in the
@@ -11,6 +13,7 @@ import (
 type Response struct {
 	message
 	after     int64 // value of Retry-After, by afterKind
+	work      int64 // Latencylab-Work
 	replica   int32 // Latencylab-Replica plus 1; 0 when there is none
 	status    uint16
 	afterKind afterKind
@@ -135,6 +138,12 @@ func (p *Response) RetryAfter() (a After, ok bool) {
 // a target of this project.
 func (p *Response) Target() bool { return p.has(flagTarget) }
 
+// Work is the value of Latencylab-Work: how long the request was worked on; ok
+// is false without a valid one.
+func (p *Response) Work() (d time.Duration, ok bool) {
+	return time.Duration(p.work), p.has(flagWork)
+}
+
 // Replica is the value of Latencylab-Replica, -1 when there is no valid one.
 func (p *Response) Replica() int { return int(p.replica) - 1 }
 
@@ -248,6 +257,10 @@ func (p *Response) fields(b []byte) (n int, f Fault) {
 			if isTransferEncoding(line) {
 				f = p.transferEncoding(fieldValue(line, k))
 			}
+		case len("latencylab-work"):
+			if isLabWork(line) {
+				p.labWork(fieldValue(line, k))
+			}
 		case len("latencylab-replica"):
 			if isLabReplica(line) {
 				p.targetReplica(fieldValue(line, k))
@@ -269,6 +282,14 @@ func (p *Response) pushback(value []byte) {
 	}
 	p.flags |= flagPushback
 	p.after, p.afterKind, p.hasAfter = a.value, a.kind, true
+}
+
+// labWork reads a Latencylab-Work value; one that is no number is none.
+func (p *Response) labWork(value []byte) {
+	if v, ok := parseUint(value, math.MaxInt64); ok {
+		p.flags |= flagWork
+		p.work = int64(v)
+	}
 }
 
 // targetReplica reads a Latencylab-Replica value, 0 to 2^31-2.

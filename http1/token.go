@@ -153,6 +153,7 @@ const (
 	foldEpAlive     = 'e' | 'p'<<8 | '-'<<16 | 'a'<<24 | 'l'<<32 | 'i'<<40 | 'v'<<48 | 'e'<<56
 	foldLatencyl    = 'l' | 'a'<<8 | 't'<<16 | 'e'<<24 | 'n'<<32 | 'c'<<40 | 'y'<<48 | 'l'<<56
 	foldLabCall     = 'l' | 'a'<<8 | 'b'<<16 | '-'<<24 | 'c'<<32 | 'a'<<40 | 'l'<<48 | 'l'<<56
+	foldLabWork     = 'l' | 'a'<<8 | 'b'<<16 | '-'<<24 | 'w'<<32 | 'o'<<40 | 'r'<<48 | 'k'<<56
 	foldYlabRun     = 'y' | 'l'<<8 | 'a'<<16 | 'b'<<24 | '-'<<32 | 'r'<<40 | 'u'<<48 | 'n'<<56
 	foldAbAttem     = 'a' | 'b'<<8 | '-'<<16 | 'a'<<24 | 't'<<32 | 't'<<40 | 'e'<<48 | 'm'<<56
 	foldDashAttempt = '-' | 'a'<<8 | 't'<<16 | 't'<<24 | 'e'<<32 | 'm'<<40 | 'p'<<48 | 't'<<56
@@ -196,6 +197,11 @@ func isLabRun(name []byte) bool {
 
 func isLabAttempt(name []byte) bool {
 	return fold8(name, 0) == foldLatencyl && fold8(name, 8) == foldAbAttem && fold8(name, 10) == foldDashAttempt
+}
+
+// isLabWork shares its first 11 bytes, of 15, with other names of ours.
+func isLabWork(name []byte) bool {
+	return fold8(name, 0) == foldLatencyl && fold8(name, 7) == foldLabWork
 }
 
 func isLabReplica(name []byte) bool {

@@ -7,6 +7,8 @@ package ledger
 
 import (
 	"fmt"
+	"math"
+	"time"
 
 	"latencylab/policy"
 )
@@ -44,6 +46,22 @@ type Connections struct {
 	Resumed        uint64 // of Opened: TLS sessions that went on from an earlier one
 }
 
+// Work is work that a server says it has done for attempts: see Latencylab-Work.
+type Work struct {
+	Attempts uint64
+	Time     time.Duration // saturates
+}
+
+// Add counts the work of one attempt.
+func (w *Work) Add(d time.Duration) { w.merge(Work{1, d}) }
+
+func (w *Work) merge(o Work) {
+	w.Attempts += o.Attempts
+	if w.Time += o.Time; w.Time < 0 {
+		w.Time = math.MaxInt64
+	}
+}
+
 // ErrorKey identifies errors of one sort.
 type ErrorKey struct {
 	Class  Class
@@ -67,6 +85,9 @@ type Counts struct {
 	Calls       Calls
 	Attempts    Attempts
 	Connections Connections
+	// Work is what servers say of the answers that ended their call ok (Used) and
+	// of those with a status that is not wanted (Failed).
+	Work struct{ Used, Failed Work }
 	// Refused counts refused attempts by policy.Rule.
 	Refused [policy.Rules]uint64
 	// Errors are attempts that failed or timed out, by sort, in order of first
@@ -133,6 +154,8 @@ func (c *Counts) Merge(o *Counts) {
 	c.Connections.Reused += o.Connections.Reused
 	c.Connections.ClosedByCancel += o.Connections.ClosedByCancel
 	c.Connections.Resumed += o.Connections.Resumed
+	c.Work.Used.merge(o.Work.Used)
+	c.Work.Failed.merge(o.Work.Failed)
 	for i := range c.Refused {
 		c.Refused[i] += o.Refused[i]
 	}

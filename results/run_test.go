@@ -193,8 +193,12 @@ func makeRuns(t testing.TB) map[string]*Run {
 	r.BestCase = true
 	r.Comparisons = []Comparison{Compare(&r.Policies[0], &r.Policies[1], CompareOptions{Within: objective, Seed: 1})}
 	r.Target = &Target{Ledger: []byte(`{"replicas": 3}`), Reconciliation: []Reconciliation{
-		{Policy: "plain", Sent: 11250, AtLeast: 11250, Arrived: 11250, Answered: 11250, Served: 11250, Holds: true},
-		{Policy: "hedge-58ms", Sent: 12000, AtLeast: 11400, Arrived: 11990, Answered: 11250, Served: 11250, Holds: true, Differences: []Difference{{"cancelled before they arrived", 10}}},
+		{Policy: "plain", Sent: 11250, AtLeast: 11250, Arrived: 11250, Answered: 11250, Served: 11250, Holds: true,
+			Work: &Work{Done: WorkPart{11250, 900e9}, Used: WorkPart{11250, 900e9}, Reasons: []WorkReason{}, Holds: true}},
+		{Policy: "hedge-58ms", Sent: 12000, AtLeast: 11400, Arrived: 11990, Answered: 11250, Served: 11250, Holds: true,
+			Work: &Work{Done: WorkPart{11990, 950e9}, Used: WorkPart{11250, 860e9}, Wasted: WorkPart{740, 90e9}, Holds: true,
+				Reasons: []WorkReason{{"done when the caller had left", WorkPart{740, 90e9}}}},
+			Differences: []Difference{{"cancelled before they arrived", 10}}},
 	}}
 	r.Verdict = Judge(r)
 	m["comparison"] = r

@@ -35,6 +35,8 @@ type Reconciliation struct {
 	Answered uint64 `json:"answered"` // complete answers that the client counts
 	Served   uint64 `json:"served"`   // answers that the target sent to callers that were there
 	Holds    bool   `json:"holds"`
+	// Work is what became of the target's work; nil in Runs of before it was told.
+	Work *Work `json:"work"`
 	// Differences lists by reason what one side has and the other has not.
 	Differences []Difference `json:"differences"`
 }
@@ -44,6 +46,40 @@ func (r Reconciliation) MarshalJSON() ([]byte, error) { return encodeFields(r) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (r *Reconciliation) UnmarshalJSON(b []byte) error { return decodeFields(b, r) }
+
+// Work is the target's work on one policy's attempts that have ended, and what of
+// it the client used, burn-in included: done = used + wasted, and wasted is the
+// sum of the reasons, in requests and in time. An attempt counts when the target
+// worked on it; what was shed or waited in vain took no work.
+type Work struct {
+	Done WorkPart `json:"done"`
+	// Used are the attempts whose answers ended their calls ok.
+	Used   WorkPart `json:"used"`
+	Wasted WorkPart `json:"wasted"`
+	// Reasons lists the wasted work by what became of it.
+	Reasons []WorkReason `json:"reasons"`
+	// Holds is false when the client has taken answers with more work than the
+	// target did; done = used + wasted is then not so.
+	Holds bool `json:"holds"`
+}
+
+// MarshalJSON writes every key.
+func (w Work) MarshalJSON() ([]byte, error) { return encodeFields(w) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (w *Work) UnmarshalJSON(b []byte) error { return decodeFields(b, w) }
+
+// WorkPart is a part of the work.
+type WorkPart struct {
+	Requests uint64 `json:"requests"`
+	NS       uint64 `json:"ns"` // time worked
+}
+
+// WorkReason is work that was wasted for one reason.
+type WorkReason struct {
+	Reason string `json:"reason"`
+	WorkPart
+}
 
 // Difference is a number of attempts that differ for one reason.
 type Difference struct {

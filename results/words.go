@@ -147,7 +147,33 @@ func (r *Run) targetLines() []string {
 	if len(lines) == 0 && len(r.Target.Reconciliation) > 0 {
 		lines = append(lines, "target: its ledger and the client's agree on every attempt")
 	}
-	return lines
+	return append(lines, r.workLines()...)
+}
+
+// workLines say how much of the target's work was for nothing.
+func (r *Run) workLines() []string {
+	var parts []string
+	for i := range r.Target.Reconciliation {
+		c := &r.Target.Reconciliation[i]
+		w := c.Work
+		if w == nil || !w.Holds || w.Done.Requests == 0 {
+			continue
+		}
+		s := fmt.Sprintf("%s %s on %s requests", c.Policy, span(int64(min(w.Done.NS, math.MaxInt64))), units.Count(w.Done.Requests))
+		if w.Wasted.Requests == 0 {
+			s += ", all of it used"
+		} else {
+			s += fmt.Sprintf(", %s on %s of them wasted", span(int64(min(w.Wasted.NS, math.MaxInt64))), units.Count(w.Wasted.Requests))
+			if w.Done.NS > 0 {
+				s += fmt.Sprintf(" (%s %%)", factor(100*float64(w.Wasted.NS)/float64(w.Done.NS)))
+			}
+		}
+		parts = append(parts, s)
+	}
+	if parts == nil {
+		return nil
+	}
+	return wrap("work of the target: "+strings.Join(parts, "; "), 100)
 }
 
 // verdictLines say which figures of the table hold.

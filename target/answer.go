@@ -25,6 +25,8 @@ type outbox struct {
 	goAhead []byte
 	date    []byte // value of Date until dateEnd
 	dateEnd clock.Time
+	worked  bool // the answer that is begun says so, and for how long
+	work    time.Duration
 	spare   [][]byte // buffers for what connections keep, empty
 }
 
@@ -64,7 +66,9 @@ func (l *loop) answer(rec *record, a *service.Answer) {
 	c := l.conns.at(rec.conn)
 	left := c.left
 	c.rec = none
+	l.out.worked, l.out.work = a.Worked, rec.worked()
 	wrote := l.write(rec.conn, int(a.Status), a.RetryAfter, nil, a.Body)
+	l.out.worked = false
 	rec.written = clock.Now()
 	t.delayError.Record(int64(rec.written - rec.due))
 	if left || !wrote {
@@ -237,6 +241,8 @@ func (l *loop) appendHead(b []byte, c *conn, status int, retryAfter time.Duratio
 		RetryAfter: int((retryAfter + time.Second - 1) / time.Second),
 		Body:       n,
 		Replica:    l.replicas[c.replica].index,
+		Worked:     l.out.worked,
+		Work:       l.out.work,
 		Head:       true, // the body follows by other means
 		KeepAlive:  !c.final,
 		HTTP10:     c.req.HTTP10(),

@@ -78,6 +78,14 @@ func (r *ring) read(into []entry, from uint64) (n int, at uint64) {
 	return n, at
 }
 
+// worked is how long the request was worked on, if its work has ended.
+func (rec *record) worked() time.Duration {
+	if rec.began == clock.Never {
+		return 0
+	}
+	return rec.due.Sub(rec.began)
+}
+
 // finish records that a request has ended: in the tally of its run and in the
 // ring. a says how its work ended; due is the instant of that.
 func (l *loop) finish(rec *record, a *service.Answer, how end) {
@@ -97,7 +105,7 @@ func (l *loop) finish(rec *record, a *service.Answer, how end) {
 	}
 	if a.Worked {
 		if rec.began != clock.Never {
-			work = rec.due.Sub(rec.began)
+			work = rec.worked()
 			t.queueWait.Record(int64(wait))
 			t.workTime.Record(int64(work))
 		}

@@ -111,6 +111,43 @@ func (m *measurement) collect(ctx context.Context) (t *results.Target, digests [
 	return t, digests, ""
 }
 
+// work says what became of the target's work for one policy. The client knows of
+// the answers that it took how long they were worked on, the target of all
+// attempts how they ended; so what the target answered and the client took for
+// nothing was given up while the answer was on its way.
+func work(c *ledger.Counts, run *target.Run) *results.Work {
+	done := run.Work.Total()
+	part := func(requests, ns uint64) results.WorkPart { return results.WorkPart{Requests: requests, NS: ns} }
+	used := part(c.Work.Used.Attempts, uint64(c.Work.Used.Time))
+	failed := part(c.Work.Failed.Attempts, uint64(c.Work.Failed.Time))
+	w := &results.Work{Done: part(done.Requests, done.NS), Used: used, Wasted: part(0, 0), Holds: true, Reasons: []results.WorkReason{}}
+	waste := func(p results.WorkPart, reason string) {
+		if p.Requests == 0 {
+			return
+		}
+		w.Wasted.Requests += p.Requests
+		w.Wasted.NS += p.NS
+		w.Reasons = append(w.Reasons, results.WorkReason{Reason: reason, WorkPart: p})
+	}
+	served := run.Work.Answered
+	w.Holds = used.Requests+failed.Requests <= served.Requests && used.NS+failed.NS <= served.NS
+	waste(failed, "answered with a failure")
+	if w.Holds {
+		waste(part(served.Requests-used.Requests-failed.Requests, served.NS-used.NS-failed.NS), "answered while the caller was giving it up, or with a broken answer")
+	}
+	for _, end := range []struct {
+		target.Work
+		reason string
+	}{
+		{run.Work.AfterLeft, "done when the caller had left"},
+		{run.Work.Dropped, "stopped when the caller left"},
+		{run.Work.Broken, "refused, reset or killed instead of an answer"},
+	} {
+		waste(part(end.Requests, end.NS), end.reason)
+	}
+	return w
+}
+
 // reconcile holds the client's counts of one policy, burn-in included, against
 // the target's. Every attempt that the client sees through to a complete answer
 // has arrived and was served with that status; an attempt that the client gave
@@ -152,5 +189,10 @@ func reconcile(name string, c *ledger.Counts, run *target.Run) results.Reconcili
 	differ(run.AfterLeft, "arrived, but the caller had left when the answer was due")
 	differ(run.Cancelled.Dropped, "arrived, and dropped when the caller left")
 	differ(run.InFlight, "arrived, and still in flight at the target")
+	r.Work = work(c, run)
+	if !r.Work.Holds {
+		r.Holds = false
+		r.Differences = append(r.Differences, results.Difference{Reason: "answered with more work than the target did", Count: c.Work.Used.Attempts + c.Work.Failed.Attempts})
+	}
 	return r
 }

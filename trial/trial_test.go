@@ -166,6 +166,11 @@ func TestEmbeddedTargetAgreesWithTheOracle(t *testing.T) {
 	if r.Target == nil || len(r.Target.Reconciliation) != 1 || !r.Target.Reconciliation[0].Holds {
 		t.Errorf("ledgers do not agree: %+v (%s)", r.Target, r.NoTarget)
 	}
+	work := r.Target.Reconciliation[0].Work
+	workAddsUp(t, work)
+	if work.Used != work.Done || work.Done.Requests != 300 || work.Done.NS != want.Sum() {
+		t.Errorf("work %+v, want 300 requests and %d ns, all used", work, want.Sum())
+	}
 	// Both sides add up the same draws of the same keys.
 	predicted, err := p.simulate(0, nil, nil)
 	if err != nil {
@@ -182,6 +187,39 @@ func TestEmbeddedTargetAgreesWithTheOracle(t *testing.T) {
 	}
 	if n := logged(t, &log); n != 300 {
 		t.Errorf("%d calls in the interval log, want 300", n)
+	}
+}
+
+// TestWorkOfHedges: what the losers of races cost is told to the nanosecond,
+// whether they are cancelled or read to their end.
+func TestWorkOfHedges(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childEnv, "1")
+	w := workload(t, "hedge=5ms", "drain:hedge=5ms,cancel=drain")
+	w.Service, w.Requests, w.WarmupGiven = parseService(t, "replicas: 3\ntime: uniform(1ms,20ms)\ncancel: running\n"), 200, true
+	p := plan(t, w, false)
+	s := &Setup{CallHeaders: "auto", Child: []string{exe}}
+	if err := s.Check(p); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Real(t.Context(), p, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Target == nil {
+		t.Fatal(r.NoTarget)
+	}
+	for i, rec := range r.Target.Reconciliation {
+		workAddsUp(t, rec.Work)
+		if !rec.Holds || rec.Work.Wasted.Requests == 0 || rec.Work.Wasted.NS == 0 {
+			t.Errorf("%s: holds %v, work %+v", rec.Policy, rec.Holds, rec.Work)
+		}
+		if a := &r.Policies[i].Attempts; rec.Work.Used.Requests < a.OK { // which leaves out the burn-in
+			t.Errorf("%s: %d attempts won, but %d were used", rec.Policy, a.OK, rec.Work.Used.Requests)
+		}
 	}
 }
 
