@@ -216,6 +216,15 @@ func (p *Policy) CanResend() bool {
 	return p.Attempts != 1 && (p.Retry.Max > 0 || p.Hedge.Max > 0)
 }
 
+// MostAttempts returns the largest number of attempts of one call, 1 or more.
+func (p *Policy) MostAttempts() int {
+	n := 1 + max(p.Retry.Max, 0) + max(p.Hedge.Max, 0)
+	if p.Attempts > 0 {
+		n = min(n, p.Attempts)
+	}
+	return n
+}
+
 // Shared reports whether calls share state through their Client, so that what
 // one call does can change what another may do: a budget, a breaker, a throttle,
 // a limit, tracked latencies, or attempts in flight that a choice looks at.

@@ -31,15 +31,19 @@ type Run struct {
 	Version string `json:"version"` // of the program
 	Seed    uint64 `json:"seed"`
 	// TargetSeed keys the target's draws; nil, with the reason, when it is not ours.
-	TargetSeed   *uint64   `json:"target_seed"`
-	NoTargetSeed string    `json:"target_seed_reason,omitempty"`
-	Command      string    `json:"command"`
-	StartedAt    time.Time `json:"started_at"`
-	DurationNS   int64     `json:"duration_ns"` // from start to end, burn-in and drains included
-	Mode         string    `json:"mode"`        // Open or Closed
-	Driver       string    `json:"driver"`      // Sockets or Virtual
-	Clients      int       `json:"clients"`
-	Loops        int       `json:"loops"` // the most that a policy ran on; see Policy.Loops
+	TargetSeed   *uint64 `json:"target_seed"`
+	NoTargetSeed string  `json:"target_seed_reason,omitempty"`
+	Command      string  `json:"command"`
+	// Marker is the value of the field Latencylab-Load of every request; "" when
+	// there was none, for the reason in NoMarker where one was given.
+	Marker     string    `json:"marker,omitempty"`
+	NoMarker   string    `json:"marker_reason,omitempty"`
+	StartedAt  time.Time `json:"started_at"`
+	DurationNS int64     `json:"duration_ns"` // from start to end, burn-in and drains included
+	Mode       string    `json:"mode"`        // Open or Closed
+	Driver     string    `json:"driver"`      // Sockets or Virtual
+	Clients    int       `json:"clients"`
+	Loops      int       `json:"loops"` // the most that a policy ran on; see Policy.Loops
 	// Interrupted says that the user ended the run early.
 	Interrupted bool `json:"interrupted"`
 	// Void says why no figure of the run may be relied on: it reached no server,

@@ -73,6 +73,9 @@ func (r *Run) headLines() []string {
 	parts = append(parts, counted(uint64(max(r.Clients, 0)), "client"), fmt.Sprintf("seed %d", r.Seed))
 	lines := []string{strings.Join(parts, ", ")}
 	lines = append(lines, "response time of all calls, from the instant each was wanted; failed ones rank above every answer:")
+	if r.Marker != "" && r.Target == nil {
+		lines[0] += ", marked Latencylab-Load: " + r.Marker
+	}
 	if r.Mode == Closed {
 		lines[1] = "response time of all calls, from the instant a connection was free; failed ones rank above every answer:"
 	}

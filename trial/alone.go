@@ -49,7 +49,7 @@ func (m *measurement) driveAlone(ctx context.Context, stage string, np *workload
 	if len(m.plan.Workload.Policies) > 1 && setup.CallHeaders == "auto" {
 		setup.CallHeaders = "on" // as in the blocks
 	}
-	templates, err := setup.templates(&only, runID)
+	templates, err := setup.templates(&only, runID, m.runID)
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 	r.StartedAt, r.DurationNS = m.began.UTC(), int64(m.ended.Sub(m.began))
 	r.Interrupted, r.Void = m.interrupted, m.early
 	r.Requested.Endpoints = m.site.Names
+	if r.NoMarker = m.setup.Guards.NoMarker; r.NoMarker == "" {
+		r.Marker = m.runID
+	}
 	m.achieved(r)
 	var digests []string
 	r.Target, digests, r.NoTarget = m.collect(ctx)

@@ -238,7 +238,7 @@ func TestCallHeadersAreSentWhereTheyMatter(t *testing.T) {
 		if got := s.callHeaders(p); got != c.want {
 			t.Errorf("%s: %v, want %v", c.why, got, c.want)
 		}
-		ts, err := s.templates(p, newRunID())
+		ts, err := s.templates(p, newRunID(), newRunID())
 		if err != nil {
 			t.Fatal(err)
 		}

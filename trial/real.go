@@ -27,6 +27,8 @@ type Setup struct {
 	// CallHeaders is "on", "off" or "auto": sent when a policy can send twice,
 	// when several are compared, and to the embedded target.
 	CallHeaders string
+	// Guards bound what is sent to addresses that are not loopback.
+	Guards Guards
 	// Spin is how long before a due instant a loop polls instead of sleeping.
 	// Below 0: a tenth of the mean time between the calls of a loop, at most
 	// autoSpin; in closed loop nothing is due, and nothing polls.
@@ -79,7 +81,7 @@ func (s *Setup) Check(p *Plan) error {
 			return fmt.Errorf("policy %s: cancel=tied, but servers on sockets do not tell each other of copies: want close, drain or reset, or loadgen sim", w.Policies[i].Name)
 		}
 	}
-	if _, err := s.templates(p, newRunID()); err != nil {
+	if _, err := s.templates(p, newRunID(), newRunID()); err != nil {
 		return err
 	}
 	if _, err := s.clientTLS(p); err != nil {
@@ -173,14 +175,14 @@ func (s *Setup) callHeaders(p *Plan) bool {
 	return s.Site == nil || len(p.Workload.Policies) > 1 || p.resends()
 }
 
-// templates builds the request of each policy.
-func (s *Setup) templates(p *Plan, runID string) ([]*http1.RequestTemplate, error) {
+// templates builds the request of each policy; id is that of the marker.
+func (s *Setup) templates(p *Plan, runID, id string) ([]*http1.RequestTemplate, error) {
 	rq := &p.Workload.Request
 	host, path := "embedded.target", rq.Path
 	if s.Site != nil {
 		host, path = s.Site.Host, s.Site.Path
 	}
-	var headers []http1.Header
+	headers := s.identify(p, id)
 	for _, h := range rq.Headers {
 		headers = append(headers, http1.Header(h))
 	}
@@ -273,17 +275,23 @@ func (m *measurement) measure(ctx context.Context) error {
 	return nil
 }
 
-// reach starts the target, if it is embedded, and resolves names.
+// reach starts the target, if it is embedded, or resolves names that are not yet
+// resolved, and asks the guards.
 func (m *measurement) reach(ctx context.Context) error {
 	if m.setup.Site == nil {
 		return m.embed()
+	}
+	if len(m.setup.Site.Endpoints) == 0 {
+		if err := m.setup.Site.Resolve(ctx); err != nil {
+			return err
+		}
 	}
 	m.site = *m.setup.Site
 	var err error
 	if m.tls, err = m.setup.clientTLS(m.plan); err != nil {
 		return err
 	}
-	return m.site.Resolve(ctx)
+	return m.setup.Guard(m.plan)
 }
 
 // config is what all engines of the measurement have in common.
@@ -303,7 +311,7 @@ func (m *measurement) config(interval time.Duration, on func(engine.Interval)) e
 // open opens the engine of the blocks.
 func (m *measurement) open() error {
 	p, w := m.plan, &m.plan.Workload
-	templates, err := m.setup.templates(p, m.runID)
+	templates, err := m.setup.templates(p, m.runID, m.runID)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,8 @@ sockets and in virtual time.
   lint WORKLOAD         pitfalls of a workload's policies
 
   --version             version, commit and Go
-  --help                this, or the flags of a command: loadgen run --help
+  --help                this, or the flags of a command: loadgen run --help;
+                        loadgen help guards: load on a service that is not yours
 
 Results go to stdout, progress and warnings to stderr. Exit code: 0 done and
 valid; 1 nothing measured or result not written; 2 flags, workload or policy;
@@ -149,8 +150,13 @@ func (a *app) dispatch() error {
 	}
 	name, args := a.args[1], a.args[2:]
 	switch name {
-	case "--help", "-h", "help":
+	case "--help", "-h":
 		return a.print(mainHelp)
+	case "help":
+		if err := a.help(args); !errors.Is(err, pflag.ErrHelp) {
+			return err
+		}
+		return nil
 	case "--version", "version":
 		return a.print(version() + "\n")
 	}

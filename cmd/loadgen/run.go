@@ -55,6 +55,7 @@ what it says.
   -o, --output FILE         write the result, as JSON or as the ending says
       --format FORMAT       text, json, csv, hgrm or hlog
       --progress            a line a second on stderr, terminal or not
+More flags, for a service that is not your own machine: loadgen help guards
 
 examples:
   loadgen run
@@ -75,6 +76,7 @@ type runFlags struct {
 	spin        time.Duration
 	progress    bool
 	tls         tlsFlags
+	guards      guardFlags
 }
 
 func (m *runFlags) register(fs *pflag.FlagSet) {
@@ -91,6 +93,7 @@ func (m *runFlags) register(fs *pflag.FlagSet) {
 	scalar(fs, &m.spin, "spin", "", "D", spin)
 	fs.BoolVar(&m.progress, "progress", false, "")
 	m.tls.register(fs)
+	m.guards.register(fs)
 }
 
 // maxSpin is the longest time worth polling: one tick of a 100 Hz kernel, the
@@ -173,6 +176,9 @@ func runRun(a *app, args []string) error {
 	if err := m.output.check(a, len(p.Workload.Policies)); err != nil {
 		return err
 	}
+	if err := guard(context.Background(), p, s); err != nil {
+		return err
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -229,7 +235,7 @@ func (m *runFlags) plan(args []string) (*trial.Plan, *trial.Setup, error) {
 	if err := m.apply(w); err != nil {
 		return nil, nil, err
 	}
-	s := &trial.Setup{CallHeaders: m.callHeaders, Spin: m.spin}
+	s := &trial.Setup{CallHeaders: m.callHeaders, Spin: m.spin, Guards: m.guards.Guards}
 	endpoints := m.endpoints
 	if len(endpoints) == 0 && url == "" {
 		endpoints = w.Endpoints
