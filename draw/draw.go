@@ -20,7 +20,8 @@ type Stream uint64
 // wait) by (call, attempt), Reject (of a throttle) by the call, Think by the user and the number of its call. At the
 // target, Turn is keyed by (turn, replica), SlowConn by (connection, replica),
 // SlowMoment by (window, replica, mark), Fault by (call, attempt), Stall by
-// (stall, replica, mark) and StallPhase by (replica, mark).
+// (stall, replica, mark), StallPhase by (replica, mark) and Outage by (call,
+// attempt, number of the outage).
 const (
 	Arrival Stream = 1 + iota
 	Service
@@ -43,6 +44,7 @@ const (
 	Coin
 	Hint
 	Reject
+	Outage
 )
 
 // Bits returns 64 uniform bits for the key. It chains one SplitMix64 finaliser

@@ -14,16 +14,15 @@ type law struct {
 	factor float64 // of every time
 	status []StatusShare
 	copies Copies
-	faults Faults
+	faults []faultShare
 	script []Ending
 	sure   bool // every attempt that is not turned away is answered 200
-	faulty bool // some end with a fault by chance
 }
 
 // law resolves the spec for a replica; seed decides whether it is a slow one.
 func (sp *Spec) law(seed uint64, replica int) law {
 	own := sp.Of(replica)
-	l := law{time: own.Time, slow: own.Slow, factor: 1, status: own.Status, copies: own.Copies, faults: own.Faults, script: own.Script}
+	l := law{time: own.Time, slow: own.Slow, factor: 1, status: own.Status, copies: own.Copies, faults: own.Faults.shares(), script: own.Script}
 	for i := range sp.Each {
 		e := &sp.Each[i]
 		if e.Replica != replica {
@@ -36,8 +35,7 @@ func (sp *Spec) law(seed uint64, replica int) law {
 			l.factor = e.Factor
 		}
 	}
-	l.faulty = l.faults != Faults{}
-	l.sure = len(l.status) == 0 && len(l.script) == 0 && !l.faulty
+	l.sure = len(l.status) == 0 && len(l.script) == 0 && len(l.faults) == 0
 	if own.Slow.By == SlowByReplica {
 		l.slow.Share = 0
 		if draw.Uniform(seed, draw.Replica, uint64(replica), 0, 0) < own.Slow.Share {
@@ -94,12 +92,9 @@ func (l *law) ending(seed, call uint64, attempt, key uint32) Ending {
 	if n := uint32(len(l.script)); n > 0 {
 		return l.script[min(max(attempt, 1), n)-1]
 	}
-	if l.faulty {
+	if len(l.faults) > 0 {
 		u := draw.Uniform(seed, draw.Fault, call, key, 0)
-		for _, f := range [...]struct {
-			share float64
-			fault Fault
-		}{{l.faults.Refuse, FaultRefuse}, {l.faults.Reset, FaultReset}, {l.faults.Hang, FaultHang}} {
+		for _, f := range l.faults {
 			if u -= f.share; u < 0 {
 				return Ending{Fault: f.fault}
 			}

@@ -69,7 +69,7 @@ func TestCopies(t *testing.T) {
 // every kind of copies.
 func TestFirstAttemptsDoNotDependOnCopies(t *testing.T) {
 	for call := range uint64(1000) {
-		spec := Spec{Time: mustParse(t, "exponential(10ms)"), Slow: Slow{Share: 0.1, Time: Constant(time.Second)}, Faults: Faults{Reset: 0.1}, Status: []StatusShare{{503, 0.3}}}
+		spec := Spec{Time: mustParse(t, "exponential(10ms)"), Slow: Slow{Share: 0.1, Time: Constant(time.Second)}, Faults: Faults{FaultReset: {Share: 0.1}}, Status: []StatusShare{{503, 0.3}}}
 		d, s := spec.Draw(1, 0, call, 1)
 		for _, spec.Copies = range []Copies{CopiesSame, CopiesMixed} {
 			if d2, s2 := spec.Draw(1, 0, call, 1); d2 != d || s2 != s {
@@ -155,7 +155,7 @@ func TestSlowByWindow(t *testing.T) {
 // TestEndings: faults by chance and by script, with the slot that they take.
 func TestEndings(t *testing.T) {
 	const n = 20_000
-	spec := &Spec{Time: Constant(10), Slots: 1, Queue: -1, Faults: Faults{Refuse: 0.1, Reset: 0.2, Hang: 0.05}, Status: []StatusShare{{503, 0.5}}}
+	spec := &Spec{Time: Constant(10), Slots: 1, Queue: -1, Faults: Faults{FaultRefuse: {Share: 0.1}, FaultReset: {Share: 0.2}, FaultHang: {Share: 0.05}}, Status: []StatusShare{{503, 0.5}}}
 	if err := spec.Validate(); err != nil {
 		t.Fatal(err)
 	}

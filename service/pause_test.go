@@ -98,7 +98,7 @@ func TestPauseIsAStall(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
 		spec := Spec{
 			Time: mustParse(t, "uniform(0ms,6ms)"), Slots: rnd.IntN(4), Queue: rnd.IntN(8) - 1, Discipline: Discipline(rnd.IntN(4)),
-			Cancel: Cancel(rnd.IntN(3)), Deadline: Deadline(rnd.IntN(3)), Faults: Faults{Refuse: .1, Hang: .1, Reset: .1},
+			Cancel: Cancel(rnd.IntN(3)), Deadline: Deadline(rnd.IntN(3)), Faults: Faults{FaultRefuse: {Share: .1}, FaultHang: {Share: .1}, FaultReset: {Share: .1}},
 		}
 		if spec.Slots == 0 {
 			spec.Queue = 0

@@ -228,7 +228,7 @@ func (s *Server) figure(key string, sp *Spec) *figure {
 	case statusFigure:
 		f.index, f.own = s.law.statusShare(n)
 	case faultFigure:
-		f.index, f.own = s.law.faultShare(Fault(n))
+		f.own = *s.law.faultShare(Fault(n))
 	}
 	s.figures = append(s.figures, f)
 	return &s.figures[len(s.figures)-1]
@@ -248,15 +248,15 @@ func (l *law) statusShare(status uint16) (index int, share float64) {
 	return len(l.status) - 1, 0
 }
 
-// faultShare is statusShare of a fault.
-func (l *law) faultShare(f Fault) (index int, share float64) {
-	l.sure, l.faulty = false, true
-	return int(f), *l.faults.share(f)
-}
-
-// share points to that of a fault.
-func (fs *Faults) share(f Fault) *float64 {
-	return [...]*float64{FaultRefuse: &fs.Refuse, FaultReset: &fs.Reset, FaultHang: &fs.Hang}[f]
+// faultShare returns where the share of a fault stands. Faults stand in the order
+// of their values; the list is that of the law alone.
+func (l *law) faultShare(f Fault) *float64 {
+	i, found := slices.BinarySearchFunc(l.faults, f, func(s faultShare, f Fault) int { return int(s.fault) - int(f) })
+	if !found {
+		l.sure = false
+		l.faults = slices.Insert(l.faults, i, faultShare{fault: f})
+	}
+	return &l.faults[i].share
 }
 
 // tune sets the figures that ramps change to their values at now. Every event
@@ -283,7 +283,7 @@ func (s *Server) tune(now clock.Time) {
 		case statusFigure:
 			s.law.status[f.index].Share = v
 		case faultFigure:
-			*s.law.faults.share(Fault(f.n)) = v
+			*s.law.faultShare(Fault(f.n)) = v
 		}
 	}
 }

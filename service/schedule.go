@@ -7,26 +7,40 @@ import (
 	"latencylab/draw"
 )
 
-// outage returns how a request that arrives now ends because of an outage; ok is
-// false when there is none.
-func (s *Server) outage(now clock.Time) (e Ending, ok bool) {
+// outage returns how the request r, which arrives now, ends because of an
+// outage; ok is false when none strikes it.
+func (s *Server) outage(r *Request, now clock.Time) (e Ending, ok bool) {
 	if s.ordered.from <= now && now < s.ordered.to {
 		return s.ordered.ending, true
 	}
 	for i := range s.outages {
 		o := &s.outages[i]
-		in := now.Sub(s.base.Add(o.At))
-		if in < 0 {
-			continue
-		}
-		if o.Every > 0 {
-			in %= o.Every
-		}
-		if in < o.For {
+		if o.lasts(s.base, now) && s.strikes(o, uint32(i), r) {
 			return o.Ending, true
 		}
 	}
 	return Ending{}, false
+}
+
+// lasts reports whether the outage, counted from base, lasts now.
+func (o *Outage) lasts(base, now clock.Time) bool {
+	in := now.Sub(base.Add(o.At))
+	if in < 0 {
+		return false
+	}
+	if o.Every > 0 {
+		in %= o.Every
+	}
+	return in < o.For
+}
+
+// strikes draws whether outage i strikes the request.
+func (s *Server) strikes(o *Outage, i uint32, r *Request) bool {
+	if o.Share == 0 || o.Share >= 1 {
+		return true
+	}
+	_, key := s.law.keys(r.Attempt)
+	return draw.Uniform(s.seed, draw.Outage, r.Call, key, i) < o.Share
 }
 
 // maxStalls bounds how many stalls one piece of work is followed through. What

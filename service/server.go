@@ -39,6 +39,7 @@ type Server struct {
 	pace    float64
 	thrash  Thrash
 	window  window // Per 0: none
+	shapes  *[Kinds]Shape
 
 	jobs  []job // slab by Job; jobs[0] is never used
 	free  Job   // first of the free jobs, linked by next; 0: none
@@ -102,6 +103,7 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 		stalls:     stallsOf(spec, replica, seed),
 		thrash:     spec.Thrash,
 		window:     window{Capacity: spec.Capacity},
+		shapes:     spec.Faults.shapes(),
 		queue:      queue{discipline: spec.Discipline, seed: seed, replica: uint32(replica)},
 	}
 	if s.shed == 0 {
@@ -140,7 +142,7 @@ func (s *Server) MarkAs(now clock.Time, n uint32) {
 
 // Begin admits a request that arrives now. The step is the job itself when it
 // starts at once. A request that finds no slot and a full queue, or that an
-// outage meets, is a job that is due now; one that hangs is never due, and is
+// outage fails, is a job that is due now; one that hangs is never due, and is
 // over when its caller leaves.
 func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	if len(s.figures) > 0 {
@@ -150,8 +152,13 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	b := &s.jobs[j]
 	b.tag, b.attempt, b.deadline = r.Tag, r.Attempt, r.Deadline
 	b.fault, b.full, b.cut, b.expired, b.served = FaultNone, false, false, false, false
+	spoiled := FaultNone
 	if len(s.outages) > 0 || s.ordered.to > s.ordered.from {
-		if e, out := s.outage(now); out {
+		e, out := s.outage(&r, now)
+		switch {
+		case out && e.Fault.Spoils():
+			spoiled = e.Fault
+		case out:
 			b.drawn, _ = s.draw(&r, now)
 			if s.window.Per > 0 {
 				now = s.window.endOf(s.base, now)
@@ -170,8 +177,14 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	}
 	var e Ending
 	b.drawn, e = s.draw(&r, now)
+	if spoiled != FaultNone {
+		e = Ending{Fault: spoiled}
+	}
 	if e.Fault == FaultRefuse || e.Fault == FaultHang {
 		return j, s.decline(j, e, now)
+	}
+	if e.Fault.Spoils() {
+		e.Status = 200
 	}
 	b.status, b.fault = e.Status, e.Fault
 	if s.window.Per > 0 {
@@ -283,6 +296,12 @@ func (s *Server) Running(j Job) bool { return s.known(j).state == running }
 // Shed reports whether j is known to have found the queue full or its window
 // overloaded, which shows at the window's end.
 func (s *Server) Shed(j Job) bool { return s.known(j).full }
+
+// Hangs reports whether j is never answered.
+func (s *Server) Hangs(j Job) bool { return s.known(j).state == hung }
+
+// Shape returns what f looks like in this service.
+func (s *Server) Shape(f Fault) *Shape { return &s.shapes[f] }
 
 // Drawn returns the service time drawn for j, 0 if it was shed.
 func (s *Server) Drawn(j Job) time.Duration { return s.known(j).drawn }

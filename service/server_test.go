@@ -200,7 +200,7 @@ func TestServerDoesNotAllocate(t *testing.T) {
 		{"a queue", Spec{Time: dist, Slots: 2, Queue: -1, Cancel: CancelQueued, Status: []StatusShare{{503, 0.1}}}},
 		{"any order, stopping at a cost", Spec{Time: dist, Slots: 2, Queue: -1, Discipline: Proportional, Cancel: CancelRunning, CancelCost: 1, Deadline: DeadlineRunning}},
 		{"schedules", Spec{Time: dist, Outages: []Outage{{For: 1, Every: 3, Ending: fails}}, Stalls: []Stall{{Every: 1e9, For: dist, Apart: true}}}},
-		{"slow moments and faults", Spec{Time: dist, Slow: Slow{Share: 0.5, Factor: 3, By: SlowByWindow, Window: 1e6}, Copies: CopiesMixed, Faults: Faults{Reset: 0.1}, Thrash: Thrash{1, 0.5}}},
+		{"slow moments and faults", Spec{Time: dist, Slow: Slow{Share: 0.5, Factor: 3, By: SlowByWindow, Window: 1e6}, Copies: CopiesMixed, Faults: Faults{FaultReset: {Share: 0.1}}, Thrash: Thrash{1, 0.5}}},
 		{"a window", Spec{Capacity: Capacity{1, 1e6}, Cancel: CancelQueued, Discipline: Proportional}},
 		{"ramps", Spec{Time: dist, Slots: 2, Queue: 3, Ramps: []Ramp{{Key: "slots", To: 3, For: 1e6, Every: 2e6}, {Key: "factor", To: 2, For: 1e9}, {Key: "status.503", To: 0.5, For: 1e9}, {Key: "fault.reset", To: 0.5, For: 1e9}}}},
 		{"a script", Spec{Time: dist, Script: []Ending{fails, {Fault: FaultRefuse}, {Status: 200}}}},

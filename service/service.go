@@ -44,7 +44,8 @@ type Spec struct {
 	// Status lists the shares of requests that are answered with a status other
 	// than 200. The shares add up to at most 1.
 	Status []StatusShare
-	// Faults are the shares of requests that end without an answer.
+	// Faults are the shares of requests that end otherwise than by a plain answer,
+	// and what each kind looks like.
 	Faults Faults
 	// Script, if not empty, is how attempts end by their number: the first entry
 	// that of attempt 1, the last that of all later ones too. It stands in place
@@ -148,9 +149,12 @@ type Outage struct {
 	For time.Duration // length of each, above 0
 	// Every is the time from one beginning to the next. 0 means there is one only.
 	Every time.Duration
-	// Ending is what happens at once to a request that arrives: a status from 400
-	// on, FaultRefuse, FaultReset or FaultHang.
+	// Ending is what happens to a request that arrives: at once a status from 400
+	// on or a fault in place of the answer; or, where the fault spoils the answer,
+	// that after the work.
 	Ending Ending
+	// Share in [0, 1] of the requests that it strikes. 0 means all.
+	Share float64
 	// Replicas are the numbers of those it strikes. Empty means all.
 	Replicas []int
 }
@@ -186,11 +190,6 @@ const (
 	// on Networking 25 (2017).
 	CopiesMixed
 )
-
-// Faults are the shares in [0, 1] of requests that end without an answer; they
-// add up to at most 1. Refuse and Hang come at once and take no slot, Reset comes
-// in place of the answer, after the work.
-type Faults struct{ Refuse, Reset, Hang float64 }
 
 // StatusShare is the share in [0, 1] of requests answered with Status.
 type StatusShare struct {
@@ -279,27 +278,10 @@ type Step struct {
 	Due clock.Time // when the driver calls End
 }
 
-// Fault is how an exchange ends other than by an answer.
-type Fault uint8
-
-const (
-	// FaultNone: an answer with a status.
-	FaultNone Fault = iota
-	// FaultRefuse: the connection is refused, or closed without an answer.
-	FaultRefuse
-	// FaultReset: the connection is reset.
-	FaultReset
-	// FaultHang: there is no answer and no end. Such a job is never due.
-	FaultHang
-	// FaultGone: the caller has left and Cancel has dropped the request, whose
-	// job only held its slot on. There is nobody to answer.
-	FaultGone
-)
-
 // Answer is what a due job sends.
 type Answer struct {
-	Status     uint16        // 0 with a fault
-	Fault      Fault         // what is done instead of an answer
+	Status     uint16        // 0 with a fault in place of the answer
+	Fault      Fault         // what is done instead of an answer, or to it
 	Shed       bool          // it found the queue full or its window overloaded
 	Worked     bool          // it was worked on: had a slot, needed none, or its window served it
 	RetryAfter time.Duration // 0: no header

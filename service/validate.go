@@ -46,10 +46,10 @@ func DisciplineNamed(word string) (d Discipline, ok bool) {
 }
 
 // EndingNamed reads the word that [Ending.String] writes: a status from 200 to
-// 599, "refuse", "reset" or "hang".
+// 599, or a fault that FaultNamed knows.
 func EndingNamed(word string) (e Ending, ok bool) {
-	if f, ok := index(faultNames[:], word); ok {
-		return Ending{Fault: Fault(f)}, f != int(FaultNone) && f != int(FaultGone)
+	if f, ok := FaultNamed(word); ok {
+		return Ending{Fault: f}, true
 	}
 	n, err := strconv.ParseUint(word, 10, 16)
 	if err != nil || !finalStatus(uint16(n)) || word[0] == '+' {
@@ -58,8 +58,7 @@ func EndingNamed(word string) (e Ending, ok bool) {
 	return Ending{Status: uint16(n)}, true
 }
 
-// String returns the word used in service files: "503", "refuse", "reset" or
-// "hang".
+// String returns the word used in service files, such as "503" or "reset".
 func (e Ending) String() string {
 	if e.Fault != FaultNone {
 		return e.Fault.String()
@@ -70,19 +69,11 @@ func (e Ending) String() string {
 // valid reports whether e is an ending of least or of a higher status, or a
 // fault that a service may have.
 func (e Ending) valid(least uint16) bool {
-	switch e.Fault {
-	case FaultNone:
+	if e.Fault == FaultNone {
 		return finalStatus(e.Status) && e.Status >= least
-	case FaultRefuse, FaultReset, FaultHang:
-		return e.Status == 0
 	}
-	return false
+	return e.Fault < Kinds && e.Fault != FaultGone && e.Status == 0
 }
-
-var faultNames = [...]string{FaultNone: "none", FaultRefuse: "refuse", FaultReset: "reset", FaultHang: "hang", FaultGone: "gone"}
-
-// String returns "none", "refuse", "reset", "hang" or "gone".
-func (f Fault) String() string { return name(faultNames[:], int(f)) }
 
 var copiesNames = [...]string{CopiesIndependent: "independent", CopiesSame: "same", CopiesMixed: "mixed"}
 
@@ -232,19 +223,14 @@ func (sp *Spec) validateStatus() error {
 
 // validateEndings checks faults and script.
 func (sp *Spec) validateEndings() error {
-	f := sp.Faults
-	for i, share := range [...]float64{f.Refuse, f.Reset, f.Hang} {
-		if !(share >= 0 && share <= 1) {
-			return fmt.Errorf("fault.%v = %v, want 0 to 1", FaultRefuse+Fault(i), share)
-		}
+	if err := sp.validateFaults(); err != nil {
+		return err
 	}
-	switch sum := f.Refuse + f.Reset + f.Hang; {
-	case sum > 1+slack:
-		return fmt.Errorf("fault: the shares add up to %s, want at most 100%%", units.FormatShare(sum))
+	switch {
 	case len(sp.Script) == 0:
 		return nil
-	case sum > 0:
-		return errors.New("script contradicts fault: it says how every attempt ends")
+	case len(sp.Faults.shares()) > 0:
+		return errScriptBesideFaults
 	case len(sp.Status) > 0:
 		return errors.New("script contradicts status: it says how every attempt ends")
 	}
@@ -253,7 +239,7 @@ func (sp *Spec) validateEndings() error {
 	}
 	for i, e := range sp.Script {
 		if !e.valid(200) {
-			return fmt.Errorf("script[%d] = %v, want a status from 200 to 599, refuse, reset or hang", i, e)
+			return fmt.Errorf("script[%d] = %v, want a status from 200 to 599, or a fault such as reset", i, e)
 		}
 	}
 	return nil
@@ -306,7 +292,9 @@ func (sp *Spec) validateSchedules() error {
 		case o.Every > 0 && o.For >= o.Every:
 			return fmt.Errorf("%s.for = %v is not below %s.every = %v", key, o.For, key, o.Every)
 		case !o.Ending.valid(400):
-			return fmt.Errorf("%s.kind = %v, want a status from 400 to 599, refuse, reset or hang", key, o.Ending)
+			return fmt.Errorf("%s.kind = %v, want a status from 400 to 599, or a fault such as reset", key, o.Ending)
+		case !(o.Share >= 0 && o.Share <= 1):
+			return fmt.Errorf("%s.share = %v, want 0 to 1", key, o.Share)
 		}
 		if err := sp.validateReplicas(key, o.Replicas); err != nil {
 			return err

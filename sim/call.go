@@ -51,6 +51,10 @@ type attempt struct {
 	wanted  bool
 	book    uint8 // of the call
 	gone    bool  // the server knows that the caller has left, and works on
+	// Of an answer that a fault spoils: it is under way, the client has heard of it,
+	// and so many pieces are to come.
+	playing, heard bool
+	pieces         uint32
 }
 
 // start begins the call of an arrival, or of a user.
@@ -197,6 +201,9 @@ func (w *world) arrive(n uint32) {
 	j, st := s.Begin(service.Request{Tag: n, Call: a.id, Attempt: a.number, Deadline: w.heard(a)}, w.now)
 	a.job = j
 	w.arrived(s, a)
+	if st.Job == 0 && s.Hangs(j) {
+		w.books.Faults[service.FaultHang]++
+	}
 	if a.number == 1 {
 		w.draws += draw.Mix(a.id, 1, uint64(s.Drawn(j)))
 	}
@@ -229,7 +236,10 @@ func (w *world) ended(n uint32) {
 	a := &w.attempts[n]
 	server := a.replica
 	ans, st := w.servers[server].End(a.job, w.now)
-	w.replied(ans.Fault, a.gone)
+	spoiled := ans.Fault.Spoils() && !a.gone
+	if !spoiled {
+		w.replied(ans.Fault, a.gone)
+	}
 	if ans.Shed {
 		w.books.Shed++
 	}
@@ -237,6 +247,10 @@ func (w *world) ended(n uint32) {
 	w.begun(st)
 	w.watch(server)
 	a.status, a.hint, a.fault = ans.Status, ans.RetryAfter, ans.Fault
+	if spoiled {
+		w.perform(n, &ans)
+		return
+	}
 	if w.cfg.Net == 0 || !a.wanted {
 		w.answer(n)
 		return
@@ -256,7 +270,7 @@ func (w *world) answer(n uint32) {
 	}
 	c := &w.calls[i]
 	c.slots[slot] = 0
-	if fault != service.FaultNone {
+	if fault.Breaks() {
 		w.broken(i, c, slot, kind, replica, fault)
 		return
 	}
@@ -276,12 +290,9 @@ func (w *world) answer(n uint32) {
 	w.apply(i, act)
 }
 
-// broken ends an attempt whose connection broke instead of an answer.
+// broken ends an attempt that a fault broke.
 func (w *world) broken(i uint32, c *call, slot uint8, kind policy.Kind, replica uint16, fault service.Fault) {
-	key := ledger.ErrorKey{Class: ledger.ClassReset, Phase: policy.PhaseFirstByte}
-	if fault == service.FaultRefuse {
-		key = ledger.ErrorKey{Class: ledger.ClassRefused, Phase: policy.PhaseConnect}
-	}
+	key := errorsOfFaults[fault]
 	act := c.k.Reply(slot, policy.Result{Disposition: policy.DispRetryable, Phase: key.Phase}, w.now)
 	b := w.book[c.book]
 	b.AttemptBroken(kind)
@@ -319,6 +330,9 @@ func (w *world) cancel(c *call, slot uint8, timeout ledger.Class) {
 // overdue counts an attempt that a timeout or the deadline ended.
 func (w *world) overdue(b *ledger.Ledger, a *attempt, class ledger.Class) {
 	key := ledger.ErrorKey{Class: class, Phase: policy.PhaseFirstByte}
+	if a.heard {
+		key.Phase = policy.PhaseBody
+	}
 	if !b.Again(key) {
 		b.AddError(key, fmt.Sprintf("%s in phase %s, replica %d", key.Class, key.Phase, a.replica))
 	}
@@ -339,7 +353,7 @@ func (w *world) left(n uint32) {
 	a := &w.attempts[n]
 	a.leave = 0
 	switch {
-	case a.job != 0:
+	case a.job != 0 || a.playing:
 		w.vacate(n)
 	case a.order == 0:
 		w.free(n)
@@ -349,8 +363,12 @@ func (w *world) left(n uint32) {
 // vacate lets the server decide what becomes of the work.
 func (w *world) vacate(n uint32) {
 	a := &w.attempts[n]
-	if w.lanes[a.book>>1].toHop {
+	switch {
+	case w.lanes[a.book>>1].toHop:
 		w.forsaken(n)
+		return
+	case a.playing:
+		w.desert(n)
 		return
 	}
 	server := a.replica

@@ -106,14 +106,21 @@ func misbehave(t testing.TB, pick func(of int) int, svc *service.Spec) {
 	}
 	svc.Copies = service.Copies(pick(3))
 	if pick(3) == 0 {
-		svc.Faults = service.Faults{Refuse: 0.1, Reset: 0.1, Hang: 0.02}
+		svc.Faults = service.Faults{service.FaultRefuse: {Share: 0.1}, service.FaultReset: {Share: 0.1}, service.FaultHang: {Share: 0.02}}
+		if pick(2) == 0 {
+			svc.Body = 1 + pick(500)
+			for f := service.FaultClose; f < service.Kinds; f++ {
+				svc.Faults[f].Share = 0.1 * float64(pick(2))
+			}
+			svc.Faults[service.FaultBodyDrip].Interval = 1 + few()/10
+		}
 	} else if pick(3) == 0 {
 		svc.Status, svc.Script = nil, []service.Ending{{Status: 503}, {Fault: service.Fault(1 + pick(3))}, {Status: 200}}
 	}
 	svc.Deadline = service.Deadline(pick(3))
 	for range pick(3) {
 		e := []service.Ending{{Status: 503}, {Fault: service.FaultRefuse}, {Fault: service.FaultReset}, {Fault: service.FaultHang}}
-		o := service.Outage{At: few(), For: 1 + few(), Ending: e[pick(4)]}
+		o := service.Outage{At: few(), For: 1 + few(), Ending: e[pick(4)], Share: float64(pick(3)) / 3}
 		if pick(2) == 0 {
 			o.Every = o.For + 1 + few()
 		}
@@ -220,17 +227,7 @@ func empty(t *testing.T, cfg *Config) {
 
 // hangs reports whether the service leaves requests without an answer.
 func hangs(s *service.Spec) bool {
-	for _, o := range s.Outages {
-		if o.Ending.Fault == service.FaultHang {
-			return true
-		}
-	}
-	for _, e := range s.Script {
-		if e.Fault == service.FaultHang {
-			return true
-		}
-	}
-	return s.Faults.Hang > 0
+	return s.Has(service.FaultHang) || s.Has(service.FaultBodyStall)
 }
 
 // shaped makes a configuration with lanes, users or hops out of a seed.

@@ -21,6 +21,7 @@ const (
 	leave               // a server hears that its caller has left
 	begin               // a user begins a call
 	rise                // a server may have a slot for a request that waits
+	piece               // some of an answer that a fault spoils reaches the client
 )
 
 // class ranks events of the same instant: answers come before timers, so that

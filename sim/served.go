@@ -18,12 +18,14 @@ type Served struct {
 	First   uint64 // those with attempt number 1
 	Later   uint64 // those with a larger one
 	Shed    uint64 // answers to those that found the queue full or a window overloaded
-	// Answered are those whose answer was sent to a caller who had not left as far
-	// as the server knew, and Broken those whose connection it refused or reset.
+	// Answered are those whose answer was sent whole to a caller who had not left
+	// as far as the server knew, and Broken those that a fault ended otherwise.
 	Answered, Broken uint64
-	AfterLeft        uint64 // those whose answer came due when the caller had left
-	Withdrawn        uint64 // copies that waited when another one started
-	Cancelled        Cancelled
+	// Faults counts requests that met a fault, by kind.
+	Faults    [service.Kinds]uint64
+	AfterLeft uint64 // those whose answer came due when the caller had left
+	Withdrawn uint64 // copies that waited when another one started
+	Cancelled Cancelled
 	// InFlight is what has arrived and not ended.
 	InFlight uint64
 	// BusyPeak and QueuePeak are the most requests that one server worked on and
@@ -43,7 +45,7 @@ type Served struct {
 // Cancelled counts callers that left before the answer was due.
 type Cancelled struct {
 	Queued  uint64 // while the request waited for a slot
-	Running uint64 // while it was worked on, shed or left to hang
+	Running uint64 // while it was worked on, shed, left to hang or held up by a fault
 	Dropped uint64 // the work ended with it
 	WentOn  uint64 // the work went on
 }
@@ -66,10 +68,15 @@ func (w *world) replied(f service.Fault, gone bool) {
 	case f == service.FaultGone: // counted when its caller left
 	case gone:
 		v.AfterLeft++
-	case f != service.FaultNone:
-		v.Broken++
 	default:
-		v.Answered++
+		if f != service.FaultNone && !f.Spoils() {
+			v.Faults[f]++
+		}
+		if f.Breaks() {
+			v.Broken++
+		} else {
+			v.Answered++
+		}
 	}
 }
 

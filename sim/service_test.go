@@ -168,7 +168,7 @@ func TestGoldenServices(t *testing.T) {
 			Cancel: service.CancelRunning, CancelCost: ms, Thrash: service.Thrash{Above: 20, Factor: 0.8}}
 	}
 	mixed := &service.Spec{Replicas: 2, Time: dist(t, "exponential(4ms)"), Copies: service.CopiesMixed,
-		Slow: service.Slow{Share: 0.1, Factor: 7, By: service.SlowByWindow, Window: 300 * ms}, Faults: service.Faults{Refuse: 0.02, Reset: 0.03, Hang: 0.01}}
+		Slow: service.Slow{Share: 0.1, Factor: 7, By: service.SlowByWindow, Window: 300 * ms}, Faults: service.Faults{service.FaultRefuse: {Share: 0.02}, service.FaultReset: {Share: 0.03}, service.FaultHang: {Share: 0.01}}}
 	same := &service.Spec{Replicas: 2, Time: dist(t, "lognormal(4ms,1)"), Copies: service.CopiesSame, Slow: service.Slow{Share: 0.3, Time: dist(t, "30ms"), By: service.SlowByConnection},
 		Stalls: []service.Stall{{At: 300 * ms, Every: 2 * time.Second, For: dist(t, "uniform(20ms,200ms)")}, {At: time.Second, For: dist(t, "150ms"), Replicas: []int{1}}}}
 	script := &service.Spec{Script: []service.Ending{fails, {Fault: service.FaultReset}, {Fault: service.FaultRefuse}, {Status: 200}}, Time: dist(t, "2ms")}

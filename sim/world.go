@@ -367,6 +367,8 @@ func (w *world) step() {
 		w.ready(e.index)
 	case rise:
 		w.risen(e.index)
+	case piece:
+		w.act(e.index)
 	}
 	if w.events.crowded() {
 		w.events.sweep(w.current)

@@ -63,11 +63,16 @@ func (l *loop) answer(rec *record, a *service.Answer) {
 		l.finish(rec, a, endAfterLeft)
 		return
 	}
-	c := l.conns.at(rec.conn)
-	left := c.left
-	c.rec = none
+	l.conns.at(rec.conn).rec = none
+	l.reply(rec.conn, rec, a)
+}
+
+// reply writes the answer of a record whose connection is id and has let go of it.
+func (l *loop) reply(id uint32, rec *record, a *service.Answer) {
+	t := l.tallies.at(rec.run)
+	left := l.conns.at(id).left
 	l.out.worked, l.out.work = a.Worked, rec.worked()
-	wrote := l.write(rec.conn, int(a.Status), a.RetryAfter, nil, a.Body)
+	wrote := l.write(id, int(a.Status), a.RetryAfter, nil, a.Body)
 	l.out.worked = false
 	rec.written = clock.Now()
 	t.delayError.Record(int64(rec.written - rec.due))
@@ -96,6 +101,7 @@ func (l *loop) breakOff(rec *record, a *service.Answer) {
 		t.AfterLeft++
 	} else {
 		t.Broken++
+		t.faults[a.Fault]++
 	}
 	c.rec = none
 	l.shut(rec.conn, a.Fault == service.FaultReset)
@@ -263,6 +269,8 @@ func (o *outbox) dateOf(now clock.Time) []byte {
 
 // filler returns bytes of the repeating body from offset at, at most n of them.
 func (o *outbox) filler(at, n int) []byte {
-	at %= phase
+	if at %= phase; at < 0 {
+		at += phase
+	}
 	return o.buf[headRoom+at : headRoom+at+min(n, fillSize)]
 }

@@ -135,7 +135,7 @@ func TestCommandsRefused(t *testing.T) {
 		{"POST", "/pause?replicas=2", 400, "replica 2, want 0 to 1"},
 		{"POST", "/replicas/x/pause", 400, `replicas = "x", want numbers such as 0,2, or all`},
 		{"POST", "/replicas/1/jump", 404, "no such page"},
-		{"POST", "/outage?for=1s&kind=200", 400, `kind = "200", want a status from 400 to 599, refuse, reset or hang`},
+		{"POST", "/outage?for=1s&kind=200", 400, `kind = "200", want a status from 400 to 599, or a fault such as reset`},
 		{"POST", "/replicas/0,1/pause?for=1ms", 200, `"replicas"`},
 		{"POST", "/replicas/all/resume", 200, `"replicas"`},
 	} {

@@ -141,7 +141,7 @@ func kindArg(args *fasthttp.Args) (service.Ending, error) {
 	text := string(args.Peek("kind"))
 	e, ok := service.EndingNamed(text)
 	if !ok || e.Fault == service.FaultNone && e.Status < 400 {
-		return e, fmt.Errorf("kind = %q, want a status from 400 to 599, refuse, reset or hang", text)
+		return e, fmt.Errorf("kind = %q, want a status from 400 to 599, or a fault such as reset", text)
 	}
 	return e, nil
 }

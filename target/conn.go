@@ -27,6 +27,7 @@ const (
 	reading   connState = iota // a request, or waiting for one
 	serving                    // its request is with the server
 	writing                    // an answer that the socket did not take at once
+	playing                    // an answer that a fault spoils
 	lingering                  // answered and half closed; what still comes is dropped
 	shaking                    // the TLS handshake is under way
 )
@@ -40,6 +41,7 @@ type conn struct {
 	replica uint16         // index in loop.replicas
 	run     uint16         // tally of the last request
 	rec     uint32         // record while serving, else none
+	play    uint32         // index in loop.plays while playing, else none
 	number  uint64         // among those that the replica has accepted, from 1
 	state   connState
 	// readable: bytes or the end may lie in the socket. held: they may have been
@@ -103,7 +105,7 @@ func (l *loop) open(fd, replica int) {
 	c := l.conns.at(id)
 	rp := l.replicas[replica]
 	rp.accepted++
-	*c = conn{fd: fd, gen: c.gen, replica: uint16(replica), number: rp.accepted, run: noRun, rec: none, readable: true, since: l.now}
+	*c = conn{fd: fd, gen: c.gen, replica: uint16(replica), number: rp.accepted, run: noRun, rec: none, play: none, readable: true, since: l.now}
 	l.sockets.Accepted++
 	if err := l.poll.Add(fd, l.token(id)); err != nil {
 		l.close(id)
@@ -125,6 +127,10 @@ func (l *loop) shut(id uint32, reset bool) {
 	if c.rec != none {
 		l.records.at(c.rec).conn = none
 		c.rec = none
+	}
+	if c.play != none {
+		l.plays.drop(c.play)
+		c.play = none
 	}
 	if c.sec != nil {
 		c.sec.Close(reset)
@@ -167,6 +173,13 @@ func (l *loop) event(token uint64, r engine.Ready) {
 		c.held = c.held || c.readable
 		if r&(engine.Writable|engine.HungUp) != 0 {
 			l.flush(id)
+		}
+	case playing:
+		c.held = c.held || c.readable
+		if c.hungUp {
+			l.forsake(id)
+		} else if r&engine.Writable != 0 {
+			l.playOn(id)
 		}
 	case lingering:
 		l.linger(id)
@@ -326,6 +339,9 @@ func (l *loop) closeIdle() {
 		switch {
 		case c.state == serving:
 			l.idle.Set(id, l.now.Add(limit))
+			continue
+		case c.state == playing:
+			l.cue(id)
 			continue
 		case c.state == lingering:
 			limit = lingerFor

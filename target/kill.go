@@ -75,6 +75,9 @@ func (l *loop) kill(r *replica) {
 			if c.state == writing {
 				l.tallies.at(c.run).CutShort++
 			}
+			if c.state == playing {
+				l.cut(c)
+			}
 			l.sockets.Killed++
 			l.shut(uint32(i), true)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"latencylab/engine"
 	"latencylab/histo"
+	"latencylab/service"
 )
 
 // Schema names the form of the ledger page.
@@ -90,8 +91,8 @@ type Counts struct {
 	First   uint64 `json:"first"`   // those with attempt number 1
 	Later   uint64 `json:"later"`   // those with a larger one
 	Shed    uint64 `json:"shed"`    // answers to those that found the queue full or a window overloaded
-	// Broken are requests whose connection the service refused or reset, or that
-	// ended with their replica.
+	// Broken are requests that a fault ended without an answer that is whole and
+	// valid, or that ended with their replica.
 	Broken uint64 `json:"broken"`
 	// Killed are those under way at a replica when it was killed; they are in Broken,
 	// or in AfterLeft when their caller had left.
@@ -117,10 +118,11 @@ type Counts struct {
 	DrawsAll   Digest `json:"draws_all_digest"`
 }
 
-// Cancelled counts callers that left before the answer was due.
+// Cancelled counts callers that left before the answer was due, or before a
+// fault had done with it.
 type Cancelled struct {
 	Queued  uint64 `json:"queued"`  // while the request waited for a slot
-	Running uint64 `json:"running"` // while it was worked on, shed or left to hang
+	Running uint64 `json:"running"` // while it was worked on, shed, left to hang or held up by a fault
 	Dropped uint64 `json:"dropped"` // the work ended with it
 	WentOn  uint64 `json:"went_on"` // the work went on
 }
@@ -152,6 +154,10 @@ type Run struct {
 	Counts
 	// Answered counts answers to callers that were there, by status.
 	Answered map[uint16]uint64 `json:"answered"`
+	// Faults counts requests that met a fault, by its kind, from the instant at
+	// which it began to strike; nil when there were none. What they are in Counts:
+	// see docs/target.md.
+	Faults map[string]uint64 `json:"faults,omitempty"`
 	// ByReplica counts arrived requests, by number of the replica.
 	ByReplica  []uint64   `json:"by_replica"`
 	Duplicates Duplicates `json:"duplicates"`
@@ -186,6 +192,12 @@ func (r *Run) Add(o *Run) {
 	}
 	for status, n := range o.Answered { // order does not show: sums by key
 		r.Answered[status] += n
+	}
+	for kind, n := range o.Faults { // order does not show: sums by key
+		if r.Faults == nil {
+			r.Faults = map[string]uint64{}
+		}
+		r.Faults[kind] += n
 	}
 	for len(r.ByReplica) < len(o.ByReplica) {
 		r.ByReplica = append(r.ByReplica, 0)
@@ -320,6 +332,14 @@ func (t *tally) run() Run {
 	for i, n := range t.answered {
 		if n > 0 {
 			r.Answered[uint16(firstStatus+i)] = n
+		}
+	}
+	for f, n := range t.faults {
+		if n > 0 {
+			if r.Faults == nil {
+				r.Faults = map[string]uint64{}
+			}
+			r.Faults[service.Fault(f).String()] = n
 		}
 	}
 	r.InFlight = r.Arrived - r.AnsweredTotal() - r.Broken - r.AfterLeft - r.Cancelled.Dropped

@@ -71,6 +71,7 @@ type loop struct {
 	replicas []*replica
 	conns    slab[conn]
 	records  slab[record]
+	plays    slab[play]
 	due      engine.Timers // by record
 	idle     engine.Timers // by connection
 	tallies  tallies
@@ -227,6 +228,8 @@ func (l *loop) goOn() {
 			l.resume(id)
 		case writing:
 			l.flush(id)
+		case playing:
+			l.playOn(id)
 		case lingering:
 			l.linger(id)
 		}
@@ -284,10 +287,12 @@ func (l *loop) expireDue(until clock.Time) {
 		switch answer.Fault {
 		case service.FaultNone:
 			l.answer(&rec, &answer)
-		case service.FaultRefuse, service.FaultReset:
+		case service.FaultRefuse, service.FaultReset, service.FaultClose:
 			l.breakOff(&rec, &answer)
 		case service.FaultGone:
 			l.finish(&rec, &answer, endDropped)
+		default:
+			l.perform(&rec, &answer)
 		}
 	}
 }
@@ -337,8 +342,12 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	if rp.server.Shed(job) { // the digest is about the keys, not about the queue
 		drawn, _ = l.target.spec.Draw(l.target.seed, rp.index, call, attempt)
 	}
-	l.tallies.at(run).arrived(rp, call, attempt, drawn)
-	l.repeated(l.records.at(r), &l.tallies.at(run).repeats.Arrived, didArrive)
+	t := l.tallies.at(run)
+	t.arrived(rp, call, attempt, drawn)
+	if st.Job == 0 && rp.server.Hangs(job) {
+		t.faults[service.FaultHang]++
+	}
+	l.repeated(l.records.at(r), &t.repeats.Arrived, didArrive)
 }
 
 // deadline is the instant until which the caller of the request on c, which
@@ -449,6 +458,9 @@ func (l *loop) reset() {
 	}
 	for i := range l.conns.items {
 		l.conns.items[i].run = noRun
+	}
+	for i := range l.plays.items {
+		l.plays.items[i].rec.run = noRun
 	}
 	for _, r := range l.replicas {
 		r.arrivals = 0

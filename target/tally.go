@@ -7,6 +7,7 @@ import (
 	"latencylab/draw"
 	"latencylab/histo"
 	"latencylab/http1"
+	"latencylab/service"
 )
 
 const (
@@ -64,7 +65,8 @@ type tally struct {
 	Counts
 	key        http1.Run
 	answered   [statuses]uint64 // by status less firstStatus
-	replica    []uint64         // arrived, by number of the replica
+	faults     [service.Kinds]uint64
+	replica    []uint64 // arrived, by number of the replica
 	repeats    Duplicates
 	work       [ends]Work       // of requests that were worked on, by how they ended
 	readDelay  *histo.Histogram // read less kernel stamp
@@ -106,6 +108,9 @@ func (t *tally) merge(o *tally) {
 	t.Counts.merge(&o.Counts)
 	for i, n := range o.answered {
 		t.answered[i] += n
+	}
+	for i, n := range o.faults {
+		t.faults[i] += n
 	}
 	for i, n := range o.replica {
 		t.replica[i] += n

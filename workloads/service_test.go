@@ -227,7 +227,7 @@ stall: {every: 20s, for: 300ms}
 	}
 	one, two := *sp, *sp
 	one.Each, two.Each = nil, nil
-	one.Slots, one.Faults.Reset, one.Stalls = 1, 0.1, nil
+	one.Slots, one.Faults[service.FaultReset].Share, one.Stalls = 1, 0.1, nil
 	two.Slots, two.Queue, two.Outages = 0, -1, []service.Outage{{For: time.Second, Ending: service.Ending{Fault: service.FaultHang}}}
 	nine := dist(t, "9ms")
 	want := []service.Each{{Replica: 1, Factor: 2, Own: &one}, {Replica: 2, Own: &two}, {Replica: 3, Factor: 3, Time: &nine}}
@@ -244,9 +244,7 @@ stall: {every: 20s, for: 300ms}
     factor: 2
     slots: 1
     fault:
-      refuse: 0%
       reset: 10%
-      hang: 0%
     cancel: none
     stall: none
   -

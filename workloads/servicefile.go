@@ -121,16 +121,7 @@ func serviceFields(s *service.Spec, body *int64) []field {
 		{"shed", textField(&s.Shed, "a status from 200 to 599", func(s string) (uint16, error) { return parseStatus(s, 200) })},
 		{"status", func(v value) error { return setStatus(s, v) }},
 		{"fault", func(v value) error { return setFaults(&s.Faults, v) }},
-		{"script", func(v value) error {
-			const want = "a status from 200 to 599, refuse, reset or hang"
-			return listField(v, &s.Script, "a list such as [503, 503, 200]", maxScript, func(s string) (service.Ending, error) {
-				e, ok := service.EndingNamed(s)
-				if !ok {
-					return e, wanted(s, want)
-				}
-				return e, nil
-			})
-		}},
+		{"script", func(v value) error { return setScript(&s.Script, v) }},
 		{"retry-after", spanField(&s.RetryAfter)},
 		{"cancel", wordField(&s.Cancel, "none, queued or running", service.CancelNamed)},
 		{"cancel-cost", spanField(&s.CancelCost)},

@@ -26,19 +26,6 @@ func replicasField(to *[]int) func(value) error {
 	}
 }
 
-// maxScript bounds the list of a script.
-const maxScript = 1000
-
-func setFaults(to *service.Faults, v value) error {
-	const want = "a share such as 1%"
-	_, err := v.fields("fault", "a map such as {reset: 1%, hang: 0.5%}", []field{
-		{"refuse", textField(&to.Refuse, want, units.ParseShare)},
-		{"reset", textField(&to.Reset, want, units.ParseShare)},
-		{"hang", textField(&to.Hang, want, units.ParseShare)},
-	})
-	return err
-}
-
 func setCapacity(to *service.Capacity, v value) error {
 	lines, err := v.fields("capacity", "a map such as {requests: 100, per: 100ms}", []field{
 		{"requests", countField(&to.Requests, 1, math.MaxInt32)},
@@ -55,13 +42,7 @@ func setCapacity(to *service.Capacity, v value) error {
 func setThrash(to *service.Thrash, v value) error {
 	lines, err := v.fields("thrash", "a map such as {above: 150, factor: 50%}", []field{
 		{"above", countField(&to.Above, 0, math.MaxInt32)},
-		{"factor", textField(&to.Factor, "a share such as 50%", func(s string) (float64, error) {
-			f, err := units.ParseShare(s)
-			if err == nil && f < 1e-6 {
-				err = wanted(s, "a share above 0, such as 50%")
-			}
-			return f, err
-		})},
+		{"factor", textField(&to.Factor, "a share such as 50%", readPart)},
 	})
 	for _, key := range []string{"above", "factor"} {
 		if err == nil && lines[key] == 0 {
@@ -69,6 +50,15 @@ func setThrash(to *service.Thrash, v value) error {
 		}
 	}
 	return err
+}
+
+// readPart reads a share above 0.
+func readPart(s string) (float64, error) {
+	f, err := units.ParseShare(s)
+	if err == nil && f < 1e-6 {
+		err = wanted(s, "a share above 0, such as 50%")
+	}
+	return f, err
 }
 
 func setOutages(to *[]service.Outage, v value) error {
@@ -83,7 +73,8 @@ func setOutages(to *[]service.Outage, v value) error {
 			{"at", delayField(&o.At)},
 			{"for", spanField(&o.For)},
 			{"every", spanField(&o.Every)},
-			{"kind", wordField(&o.Ending, "a status from 400 to 599, refuse, reset or hang", service.EndingNamed)},
+			{"kind", endingField(&o.Ending, 400)},
+			{"share", textField(&o.Share, "a share such as 20%", readPart)},
 			{"replicas", replicasField(&o.Replicas)},
 		})
 		if err != nil {
@@ -148,13 +139,7 @@ func (y *yamlWriter) replicas(replicas []int) {
 
 // endings writes faults and script.
 func (y *yamlWriter) endings(s *service.Spec) {
-	if f := s.Faults; f != (service.Faults{}) {
-		y.open("fault")
-		y.word("refuse", units.FormatShare(f.Refuse))
-		y.word("reset", units.FormatShare(f.Reset))
-		y.word("hang", units.FormatShare(f.Hang))
-		y.close()
-	}
+	y.faults(&s.Faults)
 	var words []string
 	for _, e := range s.Script {
 		words = append(words, e.String())
@@ -170,6 +155,9 @@ func (y *yamlWriter) schedules(s *service.Spec) {
 		y.word("for", units.FormatDuration(o.For))
 		y.span("every", o.Every)
 		y.word("kind", o.Ending.String())
+		if o.Share > 0 {
+			y.word("share", units.FormatShare(o.Share))
+		}
 		y.replicas(o.Replicas)
 	})
 	y.maps("stall", len(s.Stalls), func(i int) {

@@ -1,0 +1,238 @@
+package target
+
+import (
+	"syscall"
+	"time"
+
+	"latencylab/clock"
+	"latencylab/service"
+)
+
+// play is an answer under way that a fault spoils: what of it goes out when, and
+// what comes after. Its bytes are those that the connection has to write; the
+// loop's timers let them out.
+type play struct {
+	rec   record
+	a     service.Answer
+	then  curtain
+	size  int        // bytes of the body in all
+	open  int        // bytes that may go now
+	more  int        // bytes that may go later
+	piece int        // of them, at each Interval
+	every int64      // the Interval, in ns
+	next  clock.Time // when the next piece may go
+}
+
+// curtain is what comes after the last byte of a play.
+type curtain uint8
+
+const (
+	goesOn curtain = iota // the answer is whole
+	stalls                // nothing more comes
+	closes                // FIN
+	resets                // RST
+)
+
+// perform begins an answer that a fault spoils.
+func (l *loop) perform(rec *record, a *service.Answer) {
+	t := l.tallies.at(rec.run)
+	if rec.conn == none {
+		t.AfterLeft++
+		l.finish(rec, a, endAfterLeft)
+		return
+	}
+	id := rec.conn
+	c := l.conns.at(id)
+	c.rec = none
+	if c.left { // nobody is left to spoil it for
+		t.AfterLeft++
+		l.close(id)
+		l.finish(rec, a, endAfterLeft)
+		return
+	}
+	if a.Fault.NeedsBody() && (c.req.Head() || a.Body == 0) {
+		l.reply(id, rec, a)
+		return
+	}
+	t.faults[a.Fault]++
+	n := l.plays.take()
+	*l.plays.at(n) = play{rec: *rec, a: *a, next: l.now}
+	c.play = n
+	l.stage(c, l.plays.at(n), a)
+	c.state, c.since = playing, l.now
+	due := rec.due
+	l.playOn(id)
+	t.delayError.Record(int64(clock.Now() - due))
+}
+
+// stage gives the connection the bytes of the answer, and says what of them goes
+// when.
+func (l *loop) stage(c *conn, p *play, a *service.Answer) {
+	c.final = c.final || l.draining
+	shape := l.replicas[c.replica].server.Shape(a.Fault)
+	l.out.worked, l.out.work = a.Worked, p.rec.worked()
+	c.rest = l.appendHead(l.out.get(), c, int(a.Status), a.RetryAfter, a.Body)
+	l.out.worked = false
+	head := len(c.rest)
+	if c.fill = a.Body; c.req.Head() {
+		c.fill = 0
+	}
+	p.size = c.fill
+	whole := head + c.fill
+	p.open = whole
+	switch a.Fault {
+	case service.FaultHeadTruncated:
+		p.open, p.then = min(max(shape.Sent(head), 1), head-1), closes
+	case service.FaultBodyStall:
+		p.open, p.then = head+shape.Sent(c.fill), stalls
+	case service.FaultBodyReset:
+		p.open, p.then = head+shape.Sent(c.fill), resets
+	case service.FaultBodyDrip:
+		p.open, p.more = head, c.fill
+		p.piece, p.every = shape.Bytes, int64(shape.Interval)
+	}
+}
+
+// playOn writes what may go, as far as the socket takes it.
+func (l *loop) playOn(id uint32) {
+	c := l.conns.at(id)
+	p := l.plays.at(c.play)
+	for budget := flushSize; p.open > 0 || c.unsent(); {
+		if budget <= 0 {
+			l.later(id)
+			return
+		}
+		w, e := l.playSome(c, p)
+		switch {
+		case e == syscall.EINTR:
+			continue
+		case e == syscall.EAGAIN:
+			l.idle.Set(id, c.since.Add(l.patience))
+			return
+		case e != 0:
+			l.forsake(id)
+			return
+		}
+		budget -= w
+		c.since = l.now
+	}
+	if p.more > 0 {
+		p.next = p.next.Add(time.Duration(p.every))
+		l.idle.Set(id, p.next)
+		return
+	}
+	l.curtain(id)
+}
+
+// playSome writes some of what may go, and first what TLS has left of it.
+func (l *loop) playSome(c *conn, p *play) (w int, e syscall.Errno) {
+	if c.unsent() {
+		if err := c.sec.Flush(); err != nil {
+			return 0, errno(err)
+		}
+		if c.unsent() {
+			return 0, syscall.EAGAIN
+		}
+		return 0, 0
+	}
+	b := c.rest
+	if len(b) == 0 {
+		b = l.out.filler(p.size-c.fill, c.fill)
+	}
+	if w, e = c.send(b[:min(len(b), p.open)]); e == 0 {
+		p.open -= w
+		c.wrote(&l.out, w)
+	}
+	return w, e
+}
+
+// wrote takes w bytes from the front of what the connection has to write.
+func (c *conn) wrote(o *outbox, w int) {
+	if len(c.rest) == 0 {
+		c.fill -= w
+		return
+	}
+	if n := copy(c.rest, c.rest[w:]); n > 0 {
+		c.rest = c.rest[:n]
+		return
+	}
+	o.give(c.rest)
+	c.rest = nil
+}
+
+// cue is the timer of a play: the next piece may go, or a peer that does not
+// read has had its time.
+func (l *loop) cue(id uint32) {
+	p := l.plays.at(l.conns.at(id).play)
+	switch {
+	case p.open > 0 || l.conns.at(id).unsent():
+		l.sockets.TimedOut++
+		l.forsake(id)
+	case p.more > 0:
+		p.open = min(p.piece, p.more)
+		p.more -= p.open
+		l.playOn(id)
+	}
+}
+
+// curtain ends a play of which every byte is written.
+func (l *loop) curtain(id uint32) {
+	c := l.conns.at(id)
+	p := l.plays.at(c.play)
+	if p.then == stalls { // until its caller leaves
+		l.idle.Set(id, clock.Never)
+		return
+	}
+	t, how := l.tallies.at(p.rec.run), endBroken
+	if p.a.Fault.Breaks() {
+		t.Broken++
+	} else {
+		t.answered[p.a.Status-firstStatus]++
+		how = endAnswered
+	}
+	then := p.then
+	l.lower(c, p, how)
+	switch then {
+	case goesOn:
+		l.idle.Set(id, l.now.Add(l.patience))
+		l.ended(id)
+	case resets:
+		l.shut(id, true)
+	default:
+		c.final = true
+		l.ended(id)
+	}
+}
+
+// lower takes the play from its connection and records the end of its request.
+func (l *loop) lower(c *conn, p *play, how end) {
+	p.rec.written = l.now
+	l.finish(&p.rec, &p.a, how)
+	l.plays.drop(c.play)
+	c.play = none
+	l.out.give(c.rest)
+	c.rest, c.fill = nil, 0
+}
+
+// forsake ends a play whose caller has left, or does not take it.
+func (l *loop) forsake(id uint32) {
+	c := l.conns.at(id)
+	p := l.plays.at(c.play)
+	t := l.tallies.at(p.rec.run)
+	t.Cancelled.Running++
+	t.Cancelled.Dropped++
+	t.CutShort++
+	p.rec.left = l.now
+	l.lower(c, p, endDropped)
+	l.close(id)
+}
+
+// cut ends a play whose replica is killed.
+func (l *loop) cut(c *conn) {
+	p := l.plays.at(c.play)
+	t := l.tallies.at(p.rec.run)
+	t.Killed++
+	t.Broken++
+	t.CutShort++
+	l.lower(c, p, endBroken)
+}
