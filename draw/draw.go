@@ -45,6 +45,7 @@ const (
 	Hint
 	Reject
 	Outage
+	AfterCalls
 )
 
 // Bits returns 64 uniform bits for the key. It chains one SplitMix64 finaliser

@@ -61,6 +61,13 @@ type completion struct {
 
 // start begins a call.
 func (l *loop) start(id uint64, intended, now clock.Time, burn bool) {
+	c := l.enroll(id, intended, now, burn)
+	r := policy.Request{ID: id, Intended: l.policyTime(intended), Idempotent: l.eng.cfg.Idempotent}
+	l.apply(c, c.k.Start(l.client(id), r, l.policyTime(now)), clock.Never)
+}
+
+// enroll makes a record of a call that begins.
+func (l *loop) enroll(id uint64, intended, now clock.Time, burn bool) *call {
 	l.now = now
 	i, c := l.calls.take()
 	c.index = i
@@ -80,8 +87,7 @@ func (l *loop) start(id uint64, intended, now clock.Time, burn bool) {
 	if !l.eng.cfg.Closed {
 		b.Lag.Record(int64(now.Sub(intended)))
 	}
-	r := policy.Request{ID: id, Intended: l.policyTime(intended), Idempotent: l.eng.cfg.Idempotent}
-	l.apply(c, c.k.Start(l.client(id), r, l.policyTime(now)), clock.Never)
+	return c
 }
 
 // apply does what an Action says, and what follows from doing it. done is the
@@ -196,6 +202,7 @@ func (l *loop) cancel(c *call, slot uint8, class ledger.Class, done clock.Time) 
 	timedOut := class != ledger.ClassNone
 	if timedOut {
 		l.vain++
+		l.noteStatus(c, statusTimedOut)
 	}
 	if a.state == slotWaiting {
 		l.cancelWaiting(a, c.burn, class)
@@ -368,6 +375,7 @@ func (l *loop) tell(c *call, slot uint8, endpoint uint16, r *reply) {
 			b.Work.Used.Add(r.work)
 		}
 	} else {
+		l.noteStatus(c, r.status)
 		b.AttemptAnswered(kind, service)
 		if r.worked {
 			b.Work.Failed.Add(r.work)
@@ -428,6 +436,7 @@ func (l *loop) fail(c *call, slot uint8, endpoint uint16, key ledger.ErrorKey, e
 	c.slots[slot] = attempt{}
 	b.AttemptBroken(kind)
 	l.vain++
+	l.noteStatus(c, statusBroken)
 	l.count(b, key, err, endpoint)
 	r := policy.Result{Disposition: policy.DispRetryable, Phase: key.Phase}
 	l.apply(c, c.k.Reply(slot, r, l.policyTime(l.now)), at)
@@ -476,6 +485,9 @@ func (l *loop) finish(c *call, o policy.Outcome, done clock.Time) {
 		b.Tail.Record(c.intended.Sub(l.run.dataStart), response, o != policy.OK)
 	}
 	l.drop(c)
+	if l.fed != nil {
+		l.fed.end(c, o)
+	}
 }
 
 // drop frees a call's record.
@@ -508,12 +520,17 @@ func (l *loop) giveUp(c *call, now clock.Time) {
 		*a = attempt{}
 	}
 	c.k.Abandon(l.policyTime(now))
-	response := now.Sub(c.intended)
+	l.recordUnfinished(c, now)
+	l.drop(c)
+}
+
+// recordUnfinished records a call that is given up.
+func (l *loop) recordUnfinished(c *call, now clock.Time) {
+	b, response := l.ln.book[c.burn], now.Sub(c.intended)
 	b.CallUnfinished(response)
 	if c.burn == 0 {
 		b.Tail.Record(c.intended.Sub(l.run.dataStart), response, true)
 	}
 	l.cur.by[c.burn].ended++
 	l.cur.by[c.burn].failed++
-	l.drop(c)
 }

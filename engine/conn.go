@@ -165,10 +165,13 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since, now clock.Time) {
 	ln := l.ln
 	t := ln.template
 	at := &c.slots[slot]
+	if ln.policy.Wire != policy.WireNone && !l.setDeadline(t, c) && ln.bare != nil {
+		t = ln.bare
+	}
 	t.SetCall(c.id)
 	t.SetAttempt(at.number)
-	if ln.policy.Wire != policy.WireNone {
-		l.setDeadline(t, c)
+	if l.fed != nil {
+		l.fed.trace(t, c)
 	}
 	cn.resp.Begin(t.Head(), cn.carried)
 	cn.state, cn.call, cn.slot, cn.first, cn.headed = connBusy, c, slot, 0, false
@@ -203,15 +206,17 @@ func (l *loop) send(cn *conn, c *call, slot uint8, since, now clock.Time) {
 	}
 }
 
-// setDeadline writes the time that is left of the call's deadline into its request.
-func (l *loop) setDeadline(t *http1.RequestTemplate, c *call) {
+// setDeadline writes the time that is left of the call's deadline into its
+// request. It returns false for a call without one.
+func (l *loop) setDeadline(t *http1.RequestTemplate, c *call) bool {
 	now := clock.Now()
 	left, ok := c.k.Left(l.policyTime(now))
 	if !ok {
-		return
+		return false
 	}
 	var b [40]byte
 	t.SetField(l.ln.policy.Wire.Append(b[:0], left, l.wall+int64(now.Sub(l.polled))))
+	return true
 }
 
 // writeRest goes on with a request that the socket did not take whole.

@@ -42,6 +42,7 @@ type lane struct {
 	phased   bool             // the policy wants to know of phases
 	heads    bool             // it wants to know of heads
 	template *http1.RequestTemplate
+	bare     *http1.RequestTemplate // of a Caller: without the field of a deadline
 	schedule *workloads.Schedule
 	pools    []pool // by endpoint
 	open     int    // connections open or dialling
@@ -98,7 +99,8 @@ type loop struct {
 	conns  slab[conn]
 	calls  slab[call]
 
-	ln      *lane // of the block under way
+	fed     *Caller // the loop is fed by Submit; nil: by blocks
+	ln      *lane   // of the block under way
 	run     *run
 	done    []completion
 	pending []failure
@@ -311,6 +313,12 @@ func (l *loop) turn() error {
 	if err := l.wait(); err != nil {
 		return err
 	}
+	l.act()
+	return nil
+}
+
+// act is what a turn does with what was read.
+func (l *loop) act() {
 	l.order()
 	l.flushPending()
 	for i := range l.done {
@@ -335,7 +343,6 @@ func (l *loop) turn() error {
 		l.apply(c, c.k.Advance(l.policyTime(l.seen)), clock.Never)
 	}
 	l.flushPending()
-	return nil
 }
 
 // policyTime turns a real instant into one of the lane's own clock.
@@ -383,6 +390,12 @@ func (l *loop) wait() error {
 	if spin := l.eng.cfg.Spin; spin > 0 && d > 0 {
 		d = max(d-spin, 0)
 	}
+	return l.look(now, d)
+}
+
+// look waits for d, at most, from now on and reads what is ready. Negative waits
+// for ever.
+func (l *loop) look(now clock.Time, d time.Duration) error {
 	n, err := l.poll.Wait(l.events, d)
 	if err != nil {
 		return err

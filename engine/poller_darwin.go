@@ -97,6 +97,18 @@ func (p *Poller) Add(fd int, token uint64) error {
 	return nil
 }
 
+// Nest has p find q Readable, edge-triggered, when a Wait of q would find
+// something.
+func (p *Poller) Nest(q *Poller, token uint64) error {
+	var ev unix.Kevent_t
+	unix.SetKevent(&ev, q.fd, unix.EVFILT_READ, unix.EV_ADD|unix.EV_CLEAR)
+	p.set(q.fd, token)
+	if _, err := unix.Kevent(p.fd, []unix.Kevent_t{ev}, nil, nil); err != nil {
+		return fmt.Errorf("kevent: %w", err)
+	}
+	return nil
+}
+
 // Wait waits until an event, a Wake or the end of d: negative waits for ever, 0
 // only looks. It returns the number of events in ev; a signal returns 0 early.
 func (p *Poller) Wait(ev *Events, d time.Duration) (int, error) {

@@ -109,6 +109,12 @@ func (p *Poller) Add(fd int, token uint64) error {
 	return p.add(fd, token, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP|unix.EPOLLET&0xffffffff)
 }
 
+// Nest has p find q Readable, edge-triggered, when a Wait of q would find
+// something.
+func (p *Poller) Nest(q *Poller, token uint64) error {
+	return p.add(q.fd, token, unix.EPOLLIN|unix.EPOLLET&0xffffffff)
+}
+
 // Wait waits until an event, a Wake or the end of d: negative waits for ever, 0
 // only looks. It returns the number of events in ev; a signal returns 0 early.
 func (p *Poller) Wait(ev *Events, d time.Duration) (int, error) {

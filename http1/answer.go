@@ -20,6 +20,9 @@ type Answer struct {
 	// nanoseconds.
 	Worked bool
 	Work   time.Duration
+	// LeftOut is the value of Latencylab-Left-Out: the optional parts that the
+	// answer does without. Empty sends none.
+	LeftOut []byte
 	// Head: the request was HEAD; the answer says the length without the body.
 	Head bool
 	// KeepAlive is whether the connection stays open, usually Request.KeepAlive.
@@ -50,6 +53,9 @@ func AppendResponse(dst []byte, a Answer) []byte {
 	}
 	if a.Worked {
 		dst = appendInt(dst, "Latencylab-Work: ", int(a.Work))
+	}
+	if len(a.LeftOut) > 0 {
+		dst = append(append(append(dst, "Latencylab-Left-Out: "...), a.LeftOut...), "\r\n"...)
 	}
 	if a.RetryAfter > 0 {
 		dst = appendInt(dst, "Retry-After: ", a.RetryAfter)

@@ -44,6 +44,7 @@ const (
 	flagCall                        // Latencylab-Call
 	flagAttempt                     // Latencylab-Attempt
 	flagWork                        // Latencylab-Work
+	flagEntry                       // Latencylab-Entry
 )
 
 // message is what both roles share: framing and its state.

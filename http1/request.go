@@ -30,6 +30,13 @@ func (r Run) String() string {
 	return string(r[:n])
 }
 
+// Entry is the attempt by which a request came into a chain of services: its
+// call and attempt number there. Services pass it on with what they call.
+type Entry struct {
+	Call    uint64
+	Attempt uint32
+}
+
 // Request is the incremental parser of the requests on one connection, in the
 // server role. It holds no pointer and allocates nothing. The zero Request is
 // ready for the first request.
@@ -43,6 +50,7 @@ type Request struct {
 	wellKnown  bool
 	methodName [MaxMethod]byte
 	run        Run
+	entry      Entry
 	// The value of the first field that says how much time is left.
 	deadlineBy   DeadlineField
 	deadlineSize uint8
@@ -182,6 +190,9 @@ func (p *Request) LabAttempt() (attempt uint32, ok bool) { return p.attempt, p.h
 // LabRun is the value of Latencylab-Run; ok is false without one of 1 to MaxRun
 // visible ASCII characters.
 func (p *Request) LabRun() (run Run, ok bool) { return p.run, p.run[0] != 0 }
+
+// LabEntry returns the Latencylab-Entry value, if the request carries one.
+func (p *Request) LabEntry() (e Entry, ok bool) { return p.entry, p.has(flagEntry) }
 
 // PathDigest is the 64-bit FNV-1a hash of a path, for comparing with Path.
 func PathDigest(path string) uint64 {
@@ -363,6 +374,10 @@ func (p *Request) field(line []byte, k int) Fault {
 				p.flags |= flagCall
 			}
 		}
+	case len("latencylab-entry"):
+		if foldEqual(line[:k], "latencylab-entry") {
+			p.labEntry(fieldValue(line, k))
+		}
 	case len("latencylab-attempt"):
 		if isLabAttempt(line) {
 			if v, ok := parseUint(fieldValue(line, k), math.MaxUint32); ok {
@@ -389,6 +404,20 @@ func (p *Request) labRun(value []byte) {
 	}
 	p.run = Run{}
 	copy(p.run[:], value)
+}
+
+// labEntry keeps a Latencylab-Entry value: CALL/ATTEMPT, both decimal.
+func (p *Request) labEntry(value []byte) {
+	n := bytes.IndexByte(value, '/')
+	if n < 0 {
+		return
+	}
+	call, ok := parseUint(value[:n], math.MaxUint64)
+	attempt, well := parseUint(value[n+1:], math.MaxUint32)
+	if ok && well {
+		p.entry = Entry{call, uint32(attempt)}
+		p.flags |= flagEntry
+	}
 }
 
 // headEnd turns to the body or ends the message. A request never lasts to the

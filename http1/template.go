@@ -16,12 +16,17 @@ const (
 
 	callDigits    = 20
 	attemptDigits = 10
+	entrySize     = callDigits + 1 + attemptDigits
 )
 
 // LabHeaders asks for the fields by which a target knows the calls of a run.
 type LabHeaders struct {
-	// Run is the ledger key: exactly RunSize visible ASCII characters.
+	// Run is the ledger key: exactly RunSize visible ASCII characters. It is not
+	// used with Hop.
 	Run string
+	// Hop is for the requests of a service that calls on: SetTrace says for each
+	// whose run and attempt it is about.
+	Hop bool
 }
 
 // RequestTemplate is one request as bytes, built once and sent many times. Its
@@ -31,6 +36,8 @@ type RequestTemplate struct {
 	buf    []byte
 	call   int // offset of the digits of Latencylab-Call; 0 without lab fields
 	try    int // offset of the digits of Latencylab-Attempt
+	run    int // offset of the value of Latencylab-Run; 0 unless of a hop
+	entry  int // offset of the value of Latencylab-Entry; 0 unless of a hop
 	left   int // offset of the value of the field that AddField added; 0: none
 	width  int // of that value
 	method Method
@@ -79,10 +86,18 @@ func NewRequestTemplate(method, target, host string, headers []Header, body []by
 		}
 	}
 	if lab != nil {
-		if err := checkRun(lab.Run); err != nil {
+		run := lab.Run
+		if lab.Hop {
+			run = strings.Repeat("0", MaxRun)
+		} else if err := checkRun(run); err != nil {
 			return nil, err
 		}
-		b = appendField(b, "Latencylab-Run", lab.Run)
+		b = appendField(b, "Latencylab-Run", run)
+		if lab.Hop {
+			t.run = len(b) - MaxRun - 2
+			b = appendField(b, "Latencylab-Entry", strings.Repeat("0", entrySize))
+			t.entry = len(b) - entrySize - 2
+		}
 		b = appendField(b, "Latencylab-Call", strings.Repeat("0", callDigits))
 		t.call = len(b) - callDigits - 2
 		b = appendField(b, "Latencylab-Attempt", strings.Repeat("0", attemptDigits))
@@ -164,6 +179,25 @@ func (t *RequestTemplate) SetAttempt(attempt uint32) {
 	}
 }
 
+// SetTrace writes what a hop passes on: the run, filled up with spaces, which
+// are no part of a value (RFC 9110 5.5), and the entry.
+func (t *RequestTemplate) SetTrace(run Run, e Entry) {
+	if t.entry == 0 {
+		return
+	}
+	field := t.buf[t.run : t.run+MaxRun]
+	for i, c := range run {
+		if c == 0 {
+			c = ' '
+		}
+		field[i] = c
+	}
+	field = t.buf[t.entry : t.entry+entrySize]
+	putDigits(field[:callDigits], e.Call)
+	field[callDigits] = '/'
+	putDigits(field[callDigits+1:], uint64(e.Attempt))
+}
+
 // putDigits fills b, an even number of bytes, with v in decimal and zeros in
 // front, two digits a step.
 func putDigits(b []byte, v uint64) {
@@ -214,7 +248,7 @@ func readHeaders(headers []Header, body int, lab bool) (own ownFields, err error
 			var m message
 			m.connection([]byte(h.Value))
 			own.close = own.close || m.has(flagClose)
-		case "latencylab-run", "latencylab-call", "latencylab-attempt":
+		case "latencylab-run", "latencylab-call", "latencylab-attempt", "latencylab-entry":
 			if lab {
 				return own, fmt.Errorf("header %q is set for every attempt, want it not given", h.Name)
 			}

@@ -193,7 +193,8 @@ func (l *loop) flush(id uint32) {
 		}
 		b := c.rest
 		if len(b) == 0 {
-			b = l.out.filler(l.target.spec.Of(l.replicas[c.replica].index).Body-c.fill, c.fill)
+			rp := l.replicas[c.replica]
+			b = l.out.filler(rp.spec().Body-c.fill, c.fill)
 		}
 		w, e := c.send(b)
 		switch {
@@ -249,6 +250,7 @@ func (l *loop) appendHead(b []byte, c *conn, status int, retryAfter time.Duratio
 		Replica:    l.replicas[c.replica].index,
 		Worked:     l.out.worked,
 		Work:       l.out.work,
+		LeftOut:    l.hops.leftOut,
 		Head:       true, // the body follows by other means
 		KeepAlive:  !c.final,
 		HTTP10:     c.req.HTTP10(),

@@ -22,7 +22,7 @@ type Ledger struct {
 	Schema    string    `json:"schema"` // the constant Schema
 	StartedAt time.Time `json:"started_at"`
 	Seed      uint64    `json:"seed"`
-	// Replicas are the addresses by number.
+	// Replicas are the addresses by number, of several services those of the entry.
 	Replicas []string `json:"replicas"`
 	// Threads is the number of loops that the replicas are dealt over.
 	Threads int `json:"threads"`
@@ -35,6 +35,9 @@ type Ledger struct {
 	KnownCalls int64 `json:"known_calls"`
 	// Runs are ordered by key; callers without Latencylab-Run have the empty one.
 	Runs []Run `json:"runs"`
+	// Services are all services of a file in which some call others, the entry
+	// first, whose Runs and Replicas are those above.
+	Services []ServiceLedger `json:"services,omitempty"`
 	// Other counts the requests of run keys beyond MaxRuns; nil when there are none.
 	Other *Run `json:"other,omitempty"`
 	// Warnings say what limits the record.
@@ -278,15 +281,15 @@ func (t *Target) ledger(only *string) *Ledger {
 		Schema: Schema, StartedAt: t.began.UTC(), Seed: t.seed, Threads: len(t.loops),
 		Stamps: engine.Stamps, KnownCalls: t.calls.window, Runs: []Run{},
 	}
-	for _, a := range t.replicas {
-		out.Replicas = append(out.Replicas, a.String())
-	}
+	out.Services = t.serviceLedgers()
+	out.Replicas = out.Services[0].Replicas
 	sums := map[uint16]*tally{}
 	for _, l := range t.loops {
 		out.Poller = l.poll.Method()
 		l.do(func() {
 			out.Connections.merge(&l.sockets)
 			l.tallies.addTo(sums, only)
+			l.hops.addTo(out.Services)
 			if l.tallies.fault != nil {
 				out.Warnings = append(out.Warnings, "a loop has ended: "+l.tallies.fault.Error())
 			}
@@ -300,16 +303,24 @@ func (t *Target) ledger(only *string) *Ledger {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("more than %d run keys: the requests of further ones are counted under \"other\"", MaxRuns))
 			continue
 		}
-		out.Runs = append(out.Runs, r)
+		n := t.nodes[sum.key.node]
+		r.ByReplica = r.ByReplica[n.first:][:n.Spec.Servers()]
+		s := &out.Services[n.index]
+		s.Runs = append(s.Runs, r)
 	}
-	slices.SortFunc(out.Runs, func(a, b Run) int { return cmp.Compare(a.Key, b.Key) })
+	for i := range out.Services {
+		slices.SortFunc(out.Services[i].Runs, func(a, b Run) int { return cmp.Compare(a.Key, b.Key) })
+	}
+	if out.Runs = out.Services[0].Runs; t.edges == 0 && len(t.nodes) == 1 {
+		out.Services = nil
+	}
 	return out
 }
 
 // addTo adds copies of the loop's tallies to sums, all or only that of one key.
 func (ts *tallies) addTo(sums map[uint16]*tally, only *string) {
 	for i, t := range ts.list[:noRun] {
-		if t == nil || only != nil && i != otherRun && t.key.String() != *only {
+		if t == nil || only != nil && i != otherRun && t.key.run.String() != *only {
 			continue
 		}
 		sum := sums[uint16(i)]
@@ -324,7 +335,7 @@ func (ts *tallies) addTo(sums map[uint16]*tally, only *string) {
 // run turns a sum into its public form.
 func (t *tally) run() Run {
 	r := Run{
-		Key: t.key.String(), Counts: t.Counts, Answered: map[uint16]uint64{}, ByReplica: t.replica,
+		Key: t.key.run.String(), Counts: t.Counts, Answered: map[uint16]uint64{}, ByReplica: t.replica,
 		Duplicates: t.repeats, Work: t.workBy(),
 		QueueWait: spanOf(t.queueWait), WorkTime: spanOf(t.workTime),
 		ReadDelay: spanOf(t.readDelay), DelayError: spanOf(t.delayError),

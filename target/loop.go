@@ -29,9 +29,11 @@ const retryAccept = 100 * time.Millisecond
 
 // replica is one server and its listener.
 type replica struct {
-	index     int // number in the service
-	fd        int // listener; -1 while closed
-	parked    int // holds the address of a killed replica; -1 while there is none
+	index     int // number among all
+	node      *node
+	edges     []*edge // its calls
+	fd        int     // listener; -1 while closed
+	parked    int     // holds the address of a killed replica; -1 while there is none
 	killed    bool
 	server    *service.Server
 	arrivals  uint64 // requests without Latencylab-Call
@@ -44,18 +46,20 @@ type record struct {
 	job     service.Job
 	due     clock.Time // clock.Never while it waits for a slot
 	conn    uint32     // none once its connection is closed
+	request uint32     // what its service calls for it; none: nothing
 	replica uint16     // index in loop.replicas
 	run     uint16     // index of the tally
 
 	call     uint64
 	attempt  uint32
-	numbered bool       // it carried Latencylab-Call
-	dropped  bool       // its caller has left and it was dropped, but stopping takes time
-	read     uint32     // read delay in ns, unread if there is none
-	arrived  clock.Time // when it arrived
-	began    clock.Time // when its work began; clock.Never before that
-	left     clock.Time // when its caller was seen to leave; clock.Never before that
-	written  clock.Time // when its answer was; 0 before that
+	numbered bool          // it carried Latencylab-Call
+	outside  time.Duration // between began and due, in which its service waited for its calls
+	dropped  bool          // its caller has left and it was dropped, but stopping takes time
+	read     uint32        // read delay in ns, unread if there is none
+	arrived  clock.Time    // when it arrived
+	began    clock.Time    // when its work began; clock.Never before that
+	left     clock.Time    // when its caller was seen to leave; clock.Never before that
+	written  clock.Time    // when its answer was; 0 before that
 }
 
 // loop serves some of the replicas on one thread. Everything but do, stop and
@@ -74,6 +78,7 @@ type loop struct {
 	plays    slab[play]
 	due      engine.Timers // by record
 	idle     engine.Timers // by connection
+	hops     hops
 	tallies  tallies
 	resets   uint64   // of the ledger so far
 	ring     ring     // the last attempts that have ended
@@ -114,14 +119,15 @@ func newLoop(t *Target, cfg *Config) (*loop, error) {
 		l.shakes, l.plain = engine.NewHandshakes(p), make([]byte, engine.PlainSize(readSize))
 	}
 	l.out.init()
-	l.tallies.init(&t.runs, t.spec.Servers())
+	l.tallies.init(&t.runs, t.servers)
 	l.ring.init(t.kept)
 	return l, nil
 }
 
-// listen gives the loop replica index of the service, whose listener is fd.
+// listen gives the loop replica number index of all, whose listener is fd.
 func (l *loop) listen(index, fd int) error {
-	r := &replica{index: index, fd: fd, parked: -1, server: service.New(&l.target.spec, index, l.target.seed)}
+	n := l.target.nodeOf(index)
+	r := &replica{index: index, node: n, fd: fd, parked: -1, server: service.New(&n.Spec, index-n.first, n.seed)}
 	r.server.Mark(clock.Now())
 	l.replicas = append(l.replicas, r)
 	l.ramped = l.ramped || r.server.Ramped()
@@ -165,8 +171,12 @@ func (l *loop) turn() {
 	}
 	for i := range n {
 		token, r := l.events.At(i)
-		if token&listenerBit != 0 {
+		switch {
+		case token&listenerBit != 0:
 			l.accept(int(token &^ listenerBit))
+			continue
+		case token&callerBit != 0:
+			l.hops.edges[token&^callerBit].ready = true
 			continue
 		}
 		l.event(token, r)
@@ -185,6 +195,7 @@ func (l *loop) turn() {
 	}
 	l.goOn()
 	l.expire(l.now)
+	l.relay()
 	l.closeIdle()
 	for _, f := range l.errands {
 		f()
@@ -205,7 +216,7 @@ func (l *loop) wait(now clock.Time) time.Duration {
 	if len(l.ready) > 0 {
 		return 0
 	}
-	next := min(l.due.Next(), l.idle.Next(), l.planned(), l.rises())
+	next := min(l.due.Next(), l.idle.Next(), l.planned(), l.rises(), l.relayAt())
 	if l.starved {
 		next = min(next, now.Add(retryAccept))
 	}
@@ -278,9 +289,15 @@ func (l *loop) expireDue(until clock.Time) {
 			return
 		}
 		rec := *l.records.at(id)
+		if rec.request != none && l.finishes(id) {
+			continue
+		}
 		answer, st := l.replicas[rec.replica].server.End(rec.job, rec.due)
-		l.records.drop(id)
 		l.start(st, rec.due)
+		if rec.request != none && l.callOn(id, &answer) {
+			continue
+		}
+		l.records.drop(id)
 		if answer.Shed {
 			l.tallies.at(rec.run).Shed++
 		}
@@ -327,20 +344,24 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	if run, ok := c.req.LabRun(); ok {
 		key = run
 	}
-	run := l.tallies.find(key)
+	run := l.tallies.find(key, rp.node)
 	r := l.records.take()
-	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Deadline: l.deadline(c, at)}, at)
+	deadline := l.deadline(c, at)
+	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Deadline: deadline}, at)
 	*l.records.at(r) = record{
-		job: job, due: clock.Never, conn: id, replica: c.replica, run: run,
+		job: job, due: clock.Never, conn: id, request: none, replica: c.replica, run: run,
 		call: call, attempt: attempt, numbered: numbered, read: unread,
 		arrived: at, began: clock.Never, left: clock.Never,
+	}
+	if len(rp.edges) > 0 {
+		l.foresee(r, c, key, deadline)
 	}
 	l.start(st, at)
 	c.state, c.rec, c.run, c.left = serving, r, run, false
 
 	drawn := rp.server.Drawn(job)
 	if rp.server.Shed(job) { // the digest is about the keys, not about the queue
-		drawn, _ = l.target.spec.Draw(l.target.seed, rp.index, call, attempt)
+		drawn, _ = rp.node.Spec.Draw(rp.node.seed, rp.index-rp.node.first, call, attempt)
 	}
 	t := l.tallies.at(run)
 	t.arrived(rp, call, attempt, drawn)
@@ -381,6 +402,9 @@ func (l *loop) leave(id uint32) {
 	rec := l.records.at(c.rec)
 	rec.left = l.now
 	t := l.tallies.at(rec.run)
+	if l.dropCalls(id, t) {
+		return
+	}
 	if l.replicas[rec.replica].server.Queued(rec.job) {
 		t.Cancelled.Queued++
 	} else {
@@ -403,6 +427,7 @@ func (l *loop) leave(id uint32) {
 		rec.due = l.now
 		l.finish(rec, &service.Answer{Worked: rec.began != clock.Never}, endDropped)
 		l.due.Set(c.rec, clock.Never)
+		l.forget(rec)
 		l.records.drop(c.rec)
 		c.rec = none
 	}
@@ -412,6 +437,7 @@ func (l *loop) leave(id uint32) {
 
 // closeAll ends the loop's sockets. Requests in flight stay in the tallies as such.
 func (l *loop) closeAll() {
+	l.closeCallers()
 	l.closeListeners()
 	for id := range l.conns.items {
 		if l.conns.at(uint32(id)).fd >= 0 {
@@ -466,6 +492,7 @@ func (l *loop) reset() {
 		r.arrivals = 0
 	}
 	l.sockets = Connections{}
+	l.hops.reset()
 }
 
 // do runs f on the loop's thread and waits for it; once the loop has ended, or

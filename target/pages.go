@@ -43,7 +43,7 @@ const announced = "target/1"
 
 func (t *Target) wellKnown(replica int) []byte {
 	a := Announcement{Latencylab: announced, Ledger: t.LedgerURL(), Seed: t.seed, Replica: replica, TLS: t.Secure()}
-	for _, r := range t.replicas {
+	for _, r := range t.addresses(t.nodeOf(replica)) {
 		a.Replicas = append(a.Replicas, r.String())
 	}
 	b, err := json.Marshal(&a)
@@ -71,7 +71,7 @@ func (p *pages) open(t *Target, cfg *Config) (err error) {
 	}
 	port := 0
 	if cfg.Port > 0 {
-		if port = cfg.Port + t.spec.Servers(); port > 65535 {
+		if port = cfg.Port + t.servers; port > 65535 {
 			return fmt.Errorf("baseline: the port after the last replica is %d, want at most 65535", port)
 		}
 	}
@@ -82,8 +82,8 @@ func (p *pages) open(t *Target, cfg *Config) (err error) {
 	if t.tls != nil {
 		p.baseLn = tls.NewListener(p.baseLn, t.tls)
 	}
-	whole := http1.AppendResponse(nil, http1.Answer{Status: 200, Body: t.spec.Body})
-	body := whole[len(whole)-t.spec.Body:]
+	whole := http1.AppendResponse(nil, http1.Answer{Status: 200, Body: t.nodes[0].Spec.Body})
+	body := whole[len(whole)-t.nodes[0].Spec.Body:]
 	p.base = fasthttp.Server{
 		Handler: func(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyRaw(body) },
 		Name:    "latencylab-baseline", Logger: silence{}, Concurrency: cfg.MaxConnections,

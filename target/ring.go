@@ -83,7 +83,7 @@ func (rec *record) worked() time.Duration {
 	if rec.began == clock.Never {
 		return 0
 	}
-	return rec.due.Sub(rec.began)
+	return rec.due.Sub(rec.began) - rec.outside
 }
 
 // finish records that a request has ended: in the tally of its run and in the

@@ -26,12 +26,15 @@ type TLS struct {
 
 // secure makes the TLS configuration of all servers.
 func (t *Target) secure(cfg *Config) error {
-	if cfg.TLS == nil && t.spec.TLS {
+	if cfg.TLS == nil && t.nodes[0].Spec.TLS {
 		cfg.TLS = &TLS{}
 	}
 	o := cfg.TLS
 	if o == nil {
 		return nil
+	}
+	if t.edges > 0 {
+		return errors.New("TLS with services that call each other: their calls are plain HTTP, want no TLS")
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, DynamicRecordSizingDisabled: true}
 	if o.ClientCAs != nil {

@@ -23,22 +23,28 @@ const (
 	statuses    = 400 // 200 to 599, see service.Spec.Validate
 )
 
+// tallyKey is what is counted apart: a run at a service, by its number.
+type tallyKey struct {
+	run  http1.Run
+	node uint8
+}
+
 // registry numbers the run keys, for all loops alike. A loop asks it once for
 // each key that it meets.
 type registry struct {
 	mu    sync.Mutex
-	index map[http1.Run]uint16
+	index map[tallyKey]uint16
 	keys  []http1.Run // by number
 }
 
 func (r *registry) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.index = make(map[http1.Run]uint16, MaxRuns)
+	r.index = make(map[tallyKey]uint16, MaxRuns)
 	r.keys = make([]http1.Run, 0, MaxRuns)
 }
 
-func (r *registry) find(key http1.Run) uint16 {
+func (r *registry) find(key tallyKey) uint16 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i, ok := r.index[key]
@@ -48,12 +54,13 @@ func (r *registry) find(key http1.Run) uint16 {
 		}
 		i = uint16(len(r.index))
 		r.index[key] = i
-		r.keys = append(r.keys, key)
+		r.keys = append(r.keys, key.run)
 	}
 	return i
 }
 
-// names returns the keys by their numbers.
+// names returns the run keys by their numbers: one that several services know has
+// several.
 func (r *registry) names() []http1.Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +70,7 @@ func (r *registry) names() []http1.Run {
 // tally is what one loop recorded of one run.
 type tally struct {
 	Counts
-	key        http1.Run
+	key        tallyKey
 	answered   [statuses]uint64 // by status less firstStatus
 	faults     [service.Kinds]uint64
 	replica    []uint64 // arrived, by number of the replica
@@ -75,7 +82,7 @@ type tally struct {
 	workTime   *histo.Histogram // work ended less begun, of the same ones
 }
 
-func newTally(key http1.Run, replicas int) *tally {
+func newTally(key tallyKey, replicas int) *tally {
 	return &tally{
 		key: key, replica: make([]uint64, replicas),
 		readDelay: histo.New(), delayError: histo.New(), queueWait: histo.New(), workTime: histo.New(),
@@ -128,8 +135,8 @@ func (t *tally) merge(o *tally) {
 // tallies are those of one loop, by number of the run.
 type tallies struct {
 	runs     *registry
-	local    map[http1.Run]uint16 // what runs has said so far
-	lastKey  http1.Run
+	local    map[tallyKey]uint16 // what runs has said so far
+	lastKey  tallyKey
 	last     uint16 // number of lastKey, noRun when there is none
 	list     [MaxRuns + 2]*tally
 	replicas int
@@ -138,19 +145,20 @@ type tallies struct {
 
 func (ts *tallies) init(runs *registry, replicas int) {
 	ts.runs, ts.replicas = runs, replicas
-	ts.list[noRun] = newTally(http1.Run{}, replicas)
+	ts.list[noRun] = newTally(tallyKey{}, replicas)
 	ts.reset()
 }
 
 // reset forgets every run. What is counted under noRun is never shown.
 func (ts *tallies) reset() {
-	ts.local = make(map[http1.Run]uint16, MaxRuns)
+	ts.local = make(map[tallyKey]uint16, MaxRuns)
 	ts.last = noRun
 	clear(ts.list[:noRun])
 }
 
-// find returns the number of the run with this key.
-func (ts *tallies) find(key http1.Run) uint16 {
+// find returns the number of the run with this key at a service.
+func (ts *tallies) find(run http1.Run, n *node) uint16 {
+	key := tallyKey{run, uint8(n.index)}
 	if key == ts.lastKey && ts.last != noRun {
 		return ts.last
 	}
@@ -158,7 +166,7 @@ func (ts *tallies) find(key http1.Run) uint16 {
 	if !ok {
 		if i = ts.runs.find(key); i == otherRun {
 			if ts.list[i] == nil {
-				ts.list[i] = newTally(http1.Run{}, ts.replicas)
+				ts.list[i] = newTally(tallyKey{}, ts.replicas)
 			}
 			return i
 		}

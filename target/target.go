@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ const fileSlack = 128
 type Config struct {
 	// Service is what the replicas do. nil means the zero Spec.
 	Service *service.Spec
+	// Graph, if set, is several services that call each other; Service is then not
+	// used. Each replica has a port of its own, in the order of the services.
+	Graph *workloads.Graph
 	// Seed keys every draw of the service.
 	Seed uint64
 	// Host is the address that replicas and baseline listen on. The zero Addr
@@ -60,7 +64,9 @@ type Config struct {
 // Target is a running set of replicas. Its methods may be called from any
 // goroutine.
 type Target struct {
-	spec     service.Spec
+	nodes    []*node
+	servers  int // replicas of all services
+	edges    int // calls of all services
 	seed     uint64
 	began    time.Time
 	loops    []*loop
@@ -83,18 +89,20 @@ type Target struct {
 // service.
 func Start(cfg Config) (*Target, error) {
 	t := &Target{seed: cfg.Seed, began: time.Now(), kept: KeptAttempts, failed: make(chan error, 1)}
-	if cfg.Service != nil {
-		t.spec = *cfg.Service
+	g := cfg.Graph
+	if g == nil {
+		g = workloads.Single(cmp.Or(cfg.Service, &service.Spec{}))
 	}
-	if err := t.spec.Validate(); err != nil {
-		return nil, fmt.Errorf("service: %w", err)
+	if err := g.Validate(); err != nil {
+		return nil, err
 	}
-	yaml, err := workloads.MarshalService(&t.spec)
+	yaml, err := workloads.MarshalGraph(g)
 	if err != nil {
 		return nil, err
 	}
 	t.yaml = yaml
-	if err := cfg.complete(t.spec.Servers()); err != nil {
+	t.setNodes(g)
+	if err := cfg.complete(t.servers, t.edges > 0); err != nil {
 		return nil, err
 	}
 	t.calls.window = KnownCalls
@@ -115,7 +123,7 @@ func Start(cfg Config) (*Target, error) {
 }
 
 // complete replaces zero values by their defaults and checks the rest.
-func (cfg *Config) complete(replicas int) error {
+func (cfg *Config) complete(replicas int, calls bool) error {
 	if !cfg.Host.IsValid() {
 		cfg.Host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
@@ -137,6 +145,9 @@ func (cfg *Config) complete(replicas int) error {
 		return err
 	}
 	free := limit - fileSlack - replicas
+	if calls { // a connection between two services is a file on both sides
+		free /= 2
+	}
 	if free < 1 {
 		return fmt.Errorf("the file limit is %d, want at least %d for replicas = %d", limit, fileSlack+replicas+1, replicas)
 	}
@@ -159,7 +170,7 @@ func (t *Target) openAll(cfg *Config) error {
 		}
 		t.loops = append(t.loops, l)
 	}
-	for i := range t.spec.Servers() {
+	for i := range t.servers {
 		port := uint16(0)
 		if cfg.Port > 0 {
 			port = uint16(cfg.Port + i)
@@ -172,6 +183,9 @@ func (t *Target) openAll(cfg *Config) error {
 		if err := t.loops[i%cfg.Threads].listen(i, fd); err != nil {
 			return err
 		}
+	}
+	if err := t.connect(); err != nil {
+		return err
 	}
 	if err := t.pages.open(t, cfg); err != nil {
 		return err
@@ -201,8 +215,9 @@ func inUse(at netip.AddrPort, err error) error {
 	return fmt.Errorf("listen on %v: the port is in use", at)
 }
 
-// Replicas returns the addresses of the replicas, by number.
-func (t *Target) Replicas() []netip.AddrPort { return append([]netip.AddrPort(nil), t.replicas...) }
+// Replicas returns the addresses of the replicas that requests enter at, by
+// number: those of the first service.
+func (t *Target) Replicas() []netip.AddrPort { return t.Services()[0].Replicas }
 
 // Admin returns the address of the admin listener.
 func (t *Target) Admin() netip.AddrPort { return t.pages.adminAddr }

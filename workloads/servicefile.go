@@ -30,6 +30,11 @@ func decodeService(v value, in string) (*service.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
+	return decodeServiceOf(v, ps, in)
+}
+
+// decodeServiceOf is decodeService of keys of the map.
+func decodeServiceOf(v value, ps []pair, in string) (*service.Spec, error) {
 	own := func(p pair) bool { return p.key == "each" }
 	s, lines, err := v.decodeKeys(slices.DeleteFunc(slices.Clone(ps), own), in, "")
 	if err != nil {
