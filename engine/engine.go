@@ -124,6 +124,7 @@ type Engine struct {
 	loops   []*loop
 	lanes   []laneClock
 	stop    atomic.Bool
+	abort   atomic.Bool
 	reached atomic.Bool // a connection was made
 	wg      sync.WaitGroup
 }
@@ -202,6 +203,14 @@ func (e *Engine) Stop() {
 	for _, l := range e.loops {
 		l.poll.Wake()
 	}
+}
+
+// Abort ends the block under way at once: no attempt is sent any more, and what
+// is open is given up as at the end of the time to drain. Later blocks end at
+// once. Any goroutine may call it.
+func (e *Engine) Abort() {
+	e.abort.Store(true)
+	e.Stop()
 }
 
 // Close closes all connections and ends the loops. No Run is under way.

@@ -271,6 +271,10 @@ func (l *loop) over() bool {
 		l.end = min(l.end, max(now, l.run.begin))
 		l.nextAt = clock.Never
 	}
+	if l.finished && l.eng.abort.Load() {
+		l.abandon()
+		return true
+	}
 	if !l.finished && now >= l.end && l.nextAt == clock.Never {
 		l.finished = true
 	}

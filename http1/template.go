@@ -38,6 +38,7 @@ type RequestTemplate struct {
 	try    int // offset of the digits of Latencylab-Attempt
 	run    int // offset of the value of Latencylab-Run; 0 unless of a hop
 	entry  int // offset of the value of Latencylab-Entry; 0 unless of a hop
+	key    int // offset of the digits of the field that AddKey added; 0: none
 	left   int // offset of the value of the field that AddField added; 0: none
 	width  int // of that value
 	method Method
@@ -138,17 +139,37 @@ func (t *RequestTemplate) Close() bool { return t.close }
 // template has at most one. The name is a token that the headers of the request
 // do not hold; an error quotes it.
 func (t *RequestTemplate) AddField(name string, width int) error {
-	if err := checkHeader(Header{Name: name}); err != nil {
-		return err
+	end, err := t.insert(name, strings.Repeat("0", width))
+	if err == nil {
+		t.left, t.width = end-width, width
 	}
-	end := bytes.Index(t.buf, []byte("\r\n\r\n")) + 2
+	return err
+}
+
+// AddKey adds a field whose value is prefix and the call number of SetCall in 20
+// digits: the same on all attempts of a call, and of no other call of a template
+// with another prefix. A template has at most one. The name is as for AddField.
+func (t *RequestTemplate) AddKey(name, prefix string) error {
+	end, err := t.insert(name, prefix+strings.Repeat("0", callDigits))
+	if err == nil {
+		t.key = end - callDigits
+	}
+	return err
+}
+
+// insert adds a field after all others and returns the offset of the end of its
+// value.
+func (t *RequestTemplate) insert(name, value string) (end int, err error) {
+	if err := checkHeader(Header{Name: name, Value: value}); err != nil {
+		return 0, err
+	}
+	end = bytes.Index(t.buf, []byte("\r\n\r\n")) + 2
 	if bytes.Contains(bytes.ToLower(t.buf[:end]), []byte("\r\n"+strings.ToLower(name)+":")) {
-		return fmt.Errorf("header %q is set for every attempt, want it not given", name)
+		return 0, fmt.Errorf("header %q is set for every attempt, want it not given", name)
 	}
-	field := appendField(nil, name, strings.Repeat("0", width))
-	t.left, t.width = end+len(field)-width-2, width
+	field := appendField(nil, name, value)
 	t.buf = slices.Clip(slices.Insert(t.buf, end, field...))
-	return nil
+	return end + len(field) - 2, nil
 }
 
 // SetField writes the value of the field that AddField added, with zeros in
@@ -165,8 +186,12 @@ func (t *RequestTemplate) SetField(value []byte) {
 	copy(field[pad:], value)
 }
 
-// SetCall writes the call number into Latencylab-Call, if it is sent.
+// SetCall writes the call number into Latencylab-Call and the field of AddKey, if
+// they are sent.
 func (t *RequestTemplate) SetCall(call uint64) {
+	if t.key > 0 {
+		putDigits(t.buf[t.key:t.key+callDigits], call)
+	}
 	if t.call > 0 {
 		putDigits(t.buf[t.call:t.call+callDigits], call)
 	}

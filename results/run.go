@@ -49,7 +49,9 @@ type Run struct {
 	// Void says why no figure of the run may be relied on: it reached no server,
 	// or ended before its plan by itself; "" when neither is so. A void run holds
 	// no comparison.
-	Void     string   `json:"void_reason,omitempty"`
+	Void string `json:"void_reason,omitempty"`
+	// Stopped is the rule that ended the run, which is void then; nil: none did.
+	Stopped  *Stop    `json:"stopped,omitempty"`
 	Warnings []string `json:"warnings"`
 	// BestCase says that the service has no limit of capacity and that its
 	// replicas are independent: nothing that a hedge costs can hurt there.

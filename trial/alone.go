@@ -58,17 +58,18 @@ func (m *measurement) driveAlone(ctx context.Context, stage string, np *workload
 		key = runKey(runID, 0)
 	}
 	first := true
-	cfg := m.config(min(max(blocks[0].Data/aloneSteps, leastStep), time.Second), func(iv engine.Interval) {
+	var eng *engine.Engine
+	cfg := m.config(min(max(blocks[0].Data/aloneSteps, leastStep), m.plan.interval()), func(iv engine.Interval) {
 		if first {
 			a.add(iv)
 		}
 		if m.setup.Observer.Interval != nil {
 			m.setup.Observer.Interval(np.Name, iv)
 		}
+		m.look(np.Name, iv, eng)
 	})
 	cfg.Lanes = []engine.Lane{{Name: np.Name, Policy: &np.Policy, Clients: m.plan.Workload.Clients, Template: templates[0]}}
-	eng, err := engine.New(cfg)
-	if err != nil {
+	if eng, err = engine.New(cfg); err != nil {
 		return nil, err
 	}
 	defer eng.Close()
@@ -86,7 +87,12 @@ func (m *measurement) driveAlone(ctx context.Context, stage string, np *workload
 			return nil, fmt.Errorf("%s, policy %s: %w", stage, np.Name, err)
 		}
 		first, a.blocks = false, append(a.blocks, got)
-		if a.early, a.stopped = got.Early, got.Stopped; a.early != "" || a.stopped {
+		a.early, a.stopped = got.Early, got.Stopped
+		if m.halt != nil {
+			m.early = m.halted()
+			a.early = m.early
+		}
+		if a.early != "" || a.stopped {
 			break
 		}
 		if m.child != nil {

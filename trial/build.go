@@ -64,7 +64,7 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 	}
 	r.Driver, r.Host = results.Sockets, host(m.method)
 	r.StartedAt, r.DurationNS = m.began.UTC(), int64(m.ended.Sub(m.began))
-	r.Interrupted, r.Void = m.interrupted, m.early
+	r.Interrupted, r.Void, r.Stopped = m.interrupted, m.early, m.halt
 	r.Requested.Endpoints = m.site.Names
 	if r.NoMarker = m.setup.Guards.NoMarker; r.NoMarker == "" {
 		r.Marker = m.runID
@@ -225,7 +225,7 @@ func finish(r *results.Run) {
 		p := &r.Policies[i]
 		if n := p.Refused[policy.RuleIdempotency.String()]; n > 0 {
 			r.Warnings = append(slices.Clip(r.Warnings), fmt.Sprintf(
-				"policy %s: %s retries or hedges were not sent, because the request is not idempotent; retry.unsafe, or an Idempotency-Key header, allows them", p.Name, units.Count(n)))
+				"policy %s: %s retries or hedges were not sent, because the request is not idempotent; --idempotency-key FIELD (a key for each call), --idempotent (it does no harm) or retry.unsafe allows them", p.Name, units.Count(n)))
 		}
 	}
 	switch {

@@ -86,13 +86,18 @@ func (s *Site) Distant() (netip.AddrPort, bool) {
 }
 
 // Guard holds the plan against the guards, when the requests go to addresses
-// that are not loopback. The site has been resolved. An error is a *Refusal.
+// that are not loopback, and fills in the rules of stop-if. The site has been
+// resolved. An error is a *Refusal.
 func (s *Setup) Guard(p *Plan) error {
-	if s.Site == nil || s.Guards.Yes {
+	if s.Site == nil {
 		return nil
 	}
 	at, ok := s.Site.Distant()
 	if !ok {
+		return nil
+	}
+	p.watchOver(at)
+	if s.Guards.Yes {
 		return nil
 	}
 	if p.Closed {
@@ -121,4 +126,29 @@ func attemptRate(r units.Rate, n int) units.Rate {
 		return units.MaxRate
 	}
 	return r * units.Rate(n)
+}
+
+const (
+	// openSeconds is how many seconds of the rate may be open at once before a
+	// distant service counts as not keeping up, leastOpen the least such number.
+	openSeconds = 5
+	leastOpen   = 100
+	// mostErrors is the share of failed calls above which it counts as down.
+	mostErrors = 0.5
+)
+
+// watchOver chooses rules of stop-if where the user has not.
+func (p *Plan) watchOver(at netip.AddrPort) {
+	w := &p.Workload
+	if w.Stops != nil {
+		return
+	}
+	w.Stops = []workloads.Stop{{Of: workloads.StopErrors, Share: mostErrors, For: workloads.DefaultStopFor}}
+	words := w.Stops[0].String()
+	if !p.Closed {
+		open := workloads.Stop{Of: workloads.StopOpen, Calls: max(leastOpen, uint64(openSeconds*w.Rate.PerSecond()))}
+		w.Stops = append(w.Stops, open)
+		words += " or " + open.String()
+	}
+	p.note("%s is not a loopback address: the run stops if %s (--stop-if none: never)", at, words)
 }

@@ -298,8 +298,12 @@ func (p *Plan) resends() bool {
 func (p *Plan) policyOf(k int) *policy.Policy { return &p.Workload.Policies[k].Policy }
 
 // interval is the length of the intervals recorded: 1 s, or less so that the
-// burn-in of a block ends with an interval and takes no data along.
+// burn-in of a block ends with an interval and takes no data along, or that rules
+// of stop-if see soon what happens.
 func (p *Plan) interval() time.Duration {
+	if len(p.Workload.Stops) > 0 {
+		return DefaultLead
+	}
 	if p.Warmup%time.Second == 0 && p.Lead%time.Second == 0 {
 		return time.Second
 	}

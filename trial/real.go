@@ -154,7 +154,10 @@ type measurement struct {
 	prior       string    // policy of the block before
 	blockBegan  time.Time // of the block under way
 	interrupted bool
-	early       string // why the measurement ended before its plan; "" when it did not
+	reached     time.Time
+	watcher     *watcher
+	halt        *results.Stop // set by the watcher
+	early       string        // why the measurement ended before its plan; "" when it did not
 }
 
 // newRunID returns 16 random hexadecimal digits.
@@ -196,6 +199,11 @@ func (s *Setup) templates(p *Plan, runID, id string) ([]*http1.RequestTemplate, 
 		if err != nil {
 			return nil, fmt.Errorf("request: %w", err)
 		}
+		if name := rq.Key; name != "" {
+			if err := t.AddKey(name, runKey(runID, i)+"-"); err != nil {
+				return nil, fmt.Errorf("request: idempotency-key: %w", err)
+			}
+		}
 		if w := p.policyOf(i).Wire; w != policy.WireNone {
 			if err := t.AddField(w.Header(), w.Width()); err != nil {
 				return nil, fmt.Errorf("policy %s: request: %w", p.Workload.Policies[i].Name, err)
@@ -218,6 +226,7 @@ func Real(ctx context.Context, p *Plan, s *Setup) (*results.Run, error) {
 	if err := m.reach(ctx); err != nil {
 		return nil, err
 	}
+	m.begin()
 	if err := m.pilot(ctx); err != nil {
 		return nil, err
 	}
@@ -231,6 +240,11 @@ func Real(ctx context.Context, p *Plan, s *Setup) (*results.Run, error) {
 		return nil, err
 	}
 	return m.run(context.WithoutCancel(ctx))
+}
+
+// begin makes the guards ready, which have the last word on the plan by now.
+func (m *measurement) begin() {
+	m.reached, m.watcher = time.Now(), newWatcher(m.plan.Workload.Stops)
 }
 
 func newMeasurement(p *Plan, s *Setup) *measurement {
@@ -256,6 +270,9 @@ func (m *measurement) measure(ctx context.Context) error {
 		m.log = newIntervalLog(s.Log, m.began)
 	}
 	for n, b := range p.Blocks {
+		if m.early != "" {
+			break
+		}
 		if m.stopped(ctx) {
 			m.interrupted = true
 			break
@@ -265,9 +282,6 @@ func (m *measurement) measure(ctx context.Context) error {
 		}
 		if err := m.drive(ctx, b); err != nil {
 			return err
-		}
-		if m.early != "" {
-			break
 		}
 	}
 	m.ended = time.Now()
@@ -441,6 +455,8 @@ func (m *measurement) drive(ctx context.Context, b Planned) error {
 	m.prior = name
 	m.early = got.Early
 	switch {
+	case m.halt != nil:
+		m.early = m.halted()
 	case m.childEnded():
 		m.early = "the embedded target has ended"
 		if err := m.child.Err(); err != nil {
@@ -504,6 +520,7 @@ func (m *measurement) interval(iv engine.Interval) {
 	if m.setup.Observer.Interval != nil {
 		m.setup.Observer.Interval(name, iv)
 	}
+	m.look(name, iv, m.eng)
 }
 
 // intervalLog writes intervals as an HDR log; after its first error it writes

@@ -47,6 +47,10 @@ type Workload struct {
 	Block, Pilot, Sustained time.Duration
 	Pulse                   PulseSpec
 
+	// Stops end a measurement that does harm. nil leaves the choice to the driver;
+	// an empty list is none.
+	Stops []Stop
+
 	Request Request
 	// Endpoints are the replicas, as "http://HOST[:PORT]" or all with "https://".
 	// None: the embedded target serves Service.
@@ -77,6 +81,11 @@ type Request struct {
 	Path    string
 	Headers []Header
 	Body    []byte
+	// Safe says that the request may be sent twice whatever its method is.
+	Safe bool
+	// Key is a field that gets a value of its own for each call, the same on all
+	// its attempts, by which the server knows a second one. "" sends none.
+	Key string
 }
 
 // Header is one header field.
@@ -88,11 +97,14 @@ func New() *Workload {
 }
 
 // Idempotent reports whether the request may be sent twice: its method is GET,
-// HEAD, OPTIONS, TRACE, PUT or DELETE (RFC 9110 9.2.2), or it carries an
-// Idempotency-Key.
+// HEAD, OPTIONS, TRACE, PUT or DELETE (RFC 9110 9.2.2), it carries an
+// Idempotency-Key or one of its own for each call, or the user says so.
 func (r *Request) Idempotent() bool {
 	switch r.Method {
 	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE":
+		return true
+	}
+	if r.Safe || r.Key != "" {
 		return true
 	}
 	for _, h := range r.Headers {

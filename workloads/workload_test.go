@@ -51,7 +51,7 @@ func TestParse(t *testing.T) {
 		{"thresholds are sorted", "within: [100ms, 50ms]", func(w *Workload) { w.Within = []time.Duration{50 * ms, 100 * ms} }},
 		{"one threshold needs no list", "within: 100ms", func(w *Workload) { w.Within = []time.Duration{100 * ms} }},
 		{"a request", "method: POST\npath: /a?b=c\nheader:\n  - 'Accept: text/html'\n  - \"X-Empty:\"\nbody: '{\"a\": [1]}'\n", func(w *Workload) {
-			w.Request = Request{"POST", "/a?b=c", []Header{{"Accept", "text/html"}, {"X-Empty", ""}}, []byte(`{"a": [1]}`)}
+			w.Request = Request{Method: "POST", Path: "/a?b=c", Headers: []Header{{"Accept", "text/html"}, {"X-Empty", ""}}, Body: []byte(`{"a": [1]}`)}
 		}},
 		{"a body of bytes", "body: !!binary AAH/\n", func(w *Workload) { w.Request.Body = []byte{0, 1, 255} }},
 		{"an empty body is a body", "body: \"\"\n", func(w *Workload) { w.Request.Body = []byte{} }},
@@ -390,7 +390,7 @@ func TestMarshal(t *testing.T) {
 	full.WarmupGiven = true
 	full.Clients, full.Threads, full.Connections, full.Drain = 2, 3, 1500, time.Minute
 	full.Within = []time.Duration{1, time.Hour}
-	full.Request = Request{"POST", "/?a=1,2&b=%20", []Header{{"Accept", "*/*"}, {"X", "é: \"q\" # {"}}, []byte("{\n \"a\": null\n}")}
+	full.Request = Request{Method: "POST", Path: "/?a=1,2&b=%20", Headers: []Header{{"Accept", "*/*"}, {"X", "é: \"q\" # {"}}, Body: []byte("{\n \"a\": null\n}")}
 	full.Endpoints = []string{"http://[::1]:8080", "http://b"}
 	full.Seed = 0
 	for _, s := range []string{"a:plain", "hedge=p99.9,budget=12.5%", "x:retry=3,retry.on=429+503,backoff=1ms..2s,jitter=none"} {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"latencylab/trial"
+	"latencylab/workloads"
 )
 
 const guardsHelp = `usage: loadgen run URL [flags]
@@ -19,23 +21,55 @@ act on any address; some have defaults where one is not loopback (127.0.0.0/8,
 
       --yes                 its owner agrees to more than 1,000 attempts a
                             second, or to a closed loop without a rate
+      --stop-if RULES       end at once when one holds: errors>5%, p99>2s,
+                            open>1000 (calls in flight), with a window as in
+                            errors>5% for 3s (5s); a comma list, repeatable;
+                            none. Not loopback: errors>50% for 5s, and open>
+                            5 s of the rate
+      --idempotency-key H   a field with a key for each call, the same on all
+                            its attempts: a POST may be sent twice then
+      --idempotent          sending the request twice does no harm
       --no-marker REASON    requests without Latencylab-Load, which has the same
                             16 hex digits on every request of a run; the reason
                             is kept in the result
   -H 'User-Agent: V'        in place of latencylab/VERSION (+load test; …)
 
 examples:
-  loadgen run http://10.0.0.7/ -r 100/s -d 10s
+  loadgen run http://10.0.0.7/ -r 100/s --stop-if 'errors>5% for 3s,p99>2s'
   loadgen run http://10.0.0.7/ -r 2k/s --yes
   loadgen run http://10.0.0.7/ -r 100/s -H 'User-Agent: checkout-test (+ops@x)'
 `
 
 // guardFlags are the flags of trial.Guards.
-type guardFlags struct{ trial.Guards }
+type guardFlags struct {
+	trial.Guards
+	stops      [][]workloads.Stop
+	idempotent bool
+	key        string
+}
 
 func (g *guardFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&g.Yes, "yes", false, "")
+	list(fs, &g.stops, "stop-if", "", "RULES", workloads.ParseStops)
+	scalar(fs, &g.key, "idempotency-key", "", "HEADER", workloads.ParseKeyHeader)
+	fs.BoolVar(&g.idempotent, "idempotent", false, "")
 	scalar(fs, &g.NoMarker, "no-marker", "", "REASON", reason)
+}
+
+// apply lays the flags that were given over w.
+func (g *guardFlags) apply(fs *pflag.FlagSet, w *workloads.Workload) {
+	if fs.Changed("stop-if") {
+		w.Stops = slices.Concat([]workloads.Stop{}, slices.Concat(g.stops...))
+		if w.Stops == nil {
+			w.Stops = []workloads.Stop{}
+		}
+	}
+	if fs.Changed("idempotency-key") {
+		w.Request.Key = g.key
+	}
+	if fs.Changed("idempotent") {
+		w.Request.Safe = g.idempotent
+	}
 }
 
 // reason takes a text in words.

@@ -137,6 +137,7 @@ func (m *runFlags) apply(w *workloads.Workload) error {
 		w.Request.Method = m.method
 	}
 	m.tls.apply(m.fs, &w.TLS)
+	m.guards.apply(m.fs, w)
 	return nil
 }
 
