@@ -19,11 +19,14 @@ type player struct {
 	now   clock.Time
 	job   map[uint32]Job
 	due   map[uint32]clock.Time
+	gone  map[uint32]Job // left, and their jobs hold their slots on
 	notes []string
+	// onOver, if set, is told of each request that has ended.
+	onOver func(tag uint32)
 }
 
 func newPlayer(s *Server) *player {
-	return &player{s: s, job: map[uint32]Job{}, due: map[uint32]clock.Time{}}
+	return &player{s: s, job: map[uint32]Job{}, due: map[uint32]clock.Time{}, gone: map[uint32]Job{}}
 }
 
 func (p *player) set(st Step) {
@@ -65,7 +68,17 @@ func (p *player) to(t clock.Time) {
 			return
 		}
 		p.now = at
-		a, st := p.s.End(p.job[tag], at)
+		j, gone := p.gone[tag]
+		if !gone {
+			j = p.job[tag]
+		}
+		a, st := p.s.End(j, at)
+		if gone {
+			delete(p.gone, tag)
+			delete(p.due, tag)
+			p.set(st)
+			continue
+		}
 		p.over(tag, fmt.Sprintf("%d %v shed %v", a.Status, a.Fault, a.Shed))
 		p.set(st)
 	}
@@ -75,6 +88,9 @@ func (p *player) over(tag uint32, how string) {
 	delete(p.job, tag)
 	delete(p.due, tag)
 	p.notes = append(p.notes, fmt.Sprintf("%9d %4d %s", p.now, tag, how))
+	if p.onOver != nil {
+		p.onOver(tag)
+	}
 }
 
 func (p *player) cancel(tag uint32) {
@@ -83,8 +99,11 @@ func (p *player) cancel(tag uint32) {
 		return
 	}
 	dropped, st := p.s.Cancel(j, p.now)
-	if dropped && st.Job != j {
+	if dropped {
 		p.over(tag, "dropped")
+	}
+	if dropped && st.Job == j {
+		p.gone[tag] = j
 	}
 	p.set(st)
 }
@@ -159,7 +178,7 @@ func TestPauseIsAStall(t *testing.T) {
 				t.Fatalf("seed %d: request %d is open with a stall only", seed, tag)
 			}
 		}
-		if a.s.Jobs() != len(a.job) || b.s.Jobs() != len(b.job) {
+		if a.s.Jobs() != len(a.job) || b.s.Jobs() != len(b.job) || len(a.gone)+len(b.gone) > 0 {
 			t.Fatalf("seed %d: %d and %d jobs known, want %d and %d", seed, a.s.Jobs(), b.s.Jobs(), len(a.job), len(b.job))
 		}
 	}

@@ -311,13 +311,16 @@ func (s *Server) Drawn(j Job) time.Duration { return s.known(j).drawn }
 // in a window counts for its part of the window, and the time of a pause for
 // nothing. It takes the same time for any number of jobs.
 func (s *Server) Backlog(now clock.Time) time.Duration {
-	if s.window.Per > 0 {
-		return s.window.work(s.busy)
-	}
+	n := s.window.line.n
+	jobs := s.busy - n
 	if s.paused {
-		return s.work.less(0, now)
+		jobs = 0 // their work is in the sum, not their due instants
 	}
-	return s.work.less(s.busy, now)
+	work := s.work.less(jobs, now)
+	if n > 0 {
+		work = max(work, work+s.window.work(n)) // at most the largest
+	}
+	return work
 }
 
 // decline ends j, whose request came now, without work.
@@ -390,9 +393,10 @@ func (s *Server) leave(j Job) {
 	s.release(j)
 }
 
-// next starts the job whose turn it is, after a slot became free.
+// next starts the job whose turn it is, after a slot became free. There may be
+// fewer slots by now than jobs that run: see Replace.
 func (s *Server) next(now clock.Time) Step {
-	if s.slots > 0 && s.busy >= s.slots { // there are fewer than there were
+	if s.slots > 0 && s.busy >= s.slots {
 		return Step{}
 	}
 	if j := s.queue.pop(s.jobs); j != 0 {
