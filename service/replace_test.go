@@ -13,7 +13,7 @@ import (
 func anySpec(t *testing.T, rnd *rand.Rand) *Spec {
 	sp := &Spec{
 		Time: mustParse(t, []string{"uniform(0ms,6ms)", "2ms", "exponential(3ms)"}[rnd.IntN(3)]), Discipline: Discipline(rnd.IntN(4)),
-		Cancel: Cancel(rnd.IntN(3)), Deadline: Deadline(rnd.IntN(3)), Faults: Faults{Refuse: .1, Hang: .1, Reset: .1}, Replicas: 2, Queue: -1,
+		Cancel: Cancel(rnd.IntN(3)), Deadline: Deadline(rnd.IntN(3)), Faults: Faults{FaultRefuse: {Share: .1}, FaultHang: {Share: .1}, FaultReset: {Share: .1}}, Replicas: 2, Queue: -1,
 	}
 	switch rnd.IntN(3) {
 	case 0:

@@ -178,6 +178,7 @@ func (l *loop) write(id uint32, status int, retryAfter time.Duration, text []byt
 	} else {
 		c.fill = fill - (w - n)
 	}
+	c.whole = fill
 	c.state, c.since = writing, l.now
 	l.idle.Set(id, l.now.Add(l.patience))
 	l.flush(id)
@@ -193,8 +194,7 @@ func (l *loop) flush(id uint32) {
 		}
 		b := c.rest
 		if len(b) == 0 {
-			rp := l.replicas[c.replica]
-			b = l.out.filler(rp.spec().Body-c.fill, c.fill)
+			b = l.out.filler(c.whole-c.fill, c.fill)
 		}
 		w, e := c.send(b)
 		switch {

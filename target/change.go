@@ -74,6 +74,8 @@ type Changed struct {
 	LateNS int64 `json:"late_ns"`
 	// Until is when it ends of itself; nil when it does not.
 	Until *time.Time `json:"until,omitempty"`
+	// Generation is that of the service that holds: see Ledger.Generation.
+	Generation uint64 `json:"generation"`
 	// Replicas are the numbers of those that were told.
 	Replicas []int `json:"replicas"`
 }
@@ -84,7 +86,7 @@ type Changed struct {
 func (t *Target) apply(sockets bool, f func(l *loop, at clock.Time)) (Changed, error) {
 	now, wall := clock.Pair()
 	at := now.Add(lead)
-	out := Changed{At: time.Unix(0, wall).Add(lead).UTC()}
+	out := Changed{At: time.Unix(0, wall).Add(lead).UTC(), Generation: t.holds.Load().generation}
 	late := make([]time.Duration, len(t.loops))
 	ran := make([]chan struct{}, len(t.loops))
 	for i, l := range t.loops {

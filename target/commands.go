@@ -45,6 +45,11 @@ func (t *Target) commandPage(ctx *fasthttp.RequestCtx) {
 	if err == nil {
 		c, err = t.obey(word, numbers, args)
 	}
+	answerChanged(ctx, c, err)
+}
+
+// answerChanged answers a request for a change.
+func answerChanged(ctx *fasthttp.RequestCtx, c Changed, err error) {
 	var state conflict
 	switch {
 	case errors.As(err, &state):

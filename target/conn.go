@@ -55,7 +55,7 @@ type conn struct {
 	since                          clock.Time // when the state, or the progress in it, began
 	in                             []byte     // read and not consumed; nil when there is none
 	rest                           []byte     // of the answer's head, not written yet; nil when there is none
-	fill                           int        // bytes of the answer's body, not written yet
+	fill, whole                    int        // bytes of the answer's body, not written yet and in all
 	req                            http1.Request
 }
 

@@ -72,6 +72,9 @@ func (l *loop) kill(r *replica) {
 	r.server.Clear(l.now)
 	for i := range l.conns.items {
 		if c := l.conns.at(uint32(i)); c.fd >= 0 && l.replicas[c.replica] == r {
+			if c.rec != none { // it waits for what it calls
+				l.abandon(c.rec)
+			}
 			if c.state == writing {
 				l.tallies.at(c.run).CutShort++
 			}
@@ -107,6 +110,10 @@ func (l *loop) abandon(tag uint32) {
 		t.Killed++
 		t.Broken++
 		l.finish(rec, &a, endBroken)
+	}
+	if rec.request != none {
+		l.release(rec.request, -1)
+		l.forget(rec)
 	}
 	l.due.Set(tag, clock.Never)
 	l.records.drop(tag)

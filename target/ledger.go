@@ -22,6 +22,10 @@ type Ledger struct {
 	Schema    string    `json:"schema"` // the constant Schema
 	StartedAt time.Time `json:"started_at"`
 	Seed      uint64    `json:"seed"`
+	// Generation counts the services that the target was told, from 1; Since is when
+	// the one that holds began to.
+	Generation uint64    `json:"generation"`
+	Since      time.Time `json:"since"`
 	// Replicas are the addresses by number, of several services those of the entry.
 	Replicas []string `json:"replicas"`
 	// Threads is the number of loops that the replicas are dealt over.
@@ -281,6 +285,8 @@ func (t *Target) ledger(only *string) *Ledger {
 		Schema: Schema, StartedAt: t.began.UTC(), Seed: t.seed, Threads: len(t.loops),
 		Stamps: engine.Stamps, KnownCalls: t.calls.window, Runs: []Run{},
 	}
+	now := t.holds.Load()
+	out.Generation, out.Since = now.generation, now.since
 	out.Services = t.serviceLedgers()
 	out.Replicas = out.Services[0].Replicas
 	sums := map[uint16]*tally{}

@@ -36,9 +36,10 @@ type replica struct {
 	parked    int     // holds the address of a killed replica; -1 while there is none
 	killed    bool
 	server    *service.Server
-	arrivals  uint64 // requests without Latencylab-Call
-	accepted  uint64 // connections
-	wellKnown []byte // body of the answer at http1.WellKnownPath
+	does      *service.Spec // what server does
+	arrivals  uint64        // requests without Latencylab-Call
+	accepted  uint64        // connections
+	wellKnown []byte        // body of the answer at http1.WellKnownPath
 }
 
 // record is a request that the server knows.
@@ -127,7 +128,7 @@ func newLoop(t *Target, cfg *Config) (*loop, error) {
 // listen gives the loop replica number index of all, whose listener is fd.
 func (l *loop) listen(index, fd int) error {
 	n := l.target.nodeOf(index)
-	r := &replica{index: index, node: n, fd: fd, parked: -1, server: service.New(&n.Spec, index-n.first, n.seed)}
+	r := &replica{index: index, node: n, fd: fd, parked: -1, does: &n.Spec, server: service.New(&n.Spec, index-n.first, n.seed)}
 	r.server.Mark(clock.Now())
 	l.replicas = append(l.replicas, r)
 	l.ramped = l.ramped || r.server.Ramped()
@@ -361,7 +362,7 @@ func (l *loop) begin(id uint32, at clock.Time) {
 
 	drawn := rp.server.Drawn(job)
 	if rp.server.Shed(job) { // the digest is about the keys, not about the queue
-		drawn, _ = rp.node.Spec.Draw(rp.node.seed, rp.index-rp.node.first, call, attempt)
+		drawn, _ = rp.does.Draw(rp.node.seed, rp.index-rp.node.first, call, attempt)
 	}
 	t := l.tallies.at(run)
 	t.arrived(rp, call, attempt, drawn)

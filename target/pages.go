@@ -64,7 +64,7 @@ func (p *pages) open(t *Target, cfg *Config) (err error) {
 	p.admin = fasthttp.Server{
 		Handler: newRouter(t.routes()).serve, Name: "latencylab", Logger: silence{}, Concurrency: 64,
 		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 30 * time.Second,
-		MaxRequestBodySize: 64 << 10, CloseOnShutdown: true,
+		MaxRequestBodySize: maxService, CloseOnShutdown: true,
 	}
 	if !cfg.Baseline {
 		return nil
@@ -127,6 +127,8 @@ func (p *pages) close() {
 func (t *Target) serviceRoutes() []route {
 	return []route{
 		{"GET", "/service", t.servicePage},
+		{"PUT", "/service", t.replacePage},
+		{"PATCH", "/service", t.replacePage},
 		{"GET", "/healthz", healthPage},
 		{"POST", "/mark", t.markPage},
 	}
@@ -143,7 +145,8 @@ func (t *Target) ledgerRoutes() []route {
 
 func (t *Target) servicePage(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("application/yaml")
-	ctx.SetBody(t.yaml)
+	ctx.Response.Header.Set("Latencylab-Generation", strconv.FormatUint(t.holds.Load().generation, 10))
+	ctx.SetBody(t.holds.Load().yaml)
 }
 
 func healthPage(ctx *fasthttp.RequestCtx) {

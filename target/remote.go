@@ -76,6 +76,18 @@ func (r *Remote) Outage(ctx context.Context, d time.Duration, e service.Ending, 
 	return r.command(ctx, "outage", url.Values{"for": {units.FormatDuration(d)}, "kind": {e.String()}}, replicas)
 }
 
+// Replace is Target.Replace.
+func (r *Remote) Replace(ctx context.Context, file []byte) (c Changed, err error) {
+	err = r.ask(ctx, http.MethodPut, "/service", file, &c)
+	return c, err
+}
+
+// Patch is Target.Patch.
+func (r *Remote) Patch(ctx context.Context, keys []byte) (c Changed, err error) {
+	err = r.ask(ctx, http.MethodPatch, "/service", keys, &c)
+	return c, err
+}
+
 // Backlog is Target.Backlog.
 func (r *Remote) Backlog(ctx context.Context) (b Backlog, err error) {
 	err = r.ask(ctx, http.MethodGet, "/backlog", nil, &b)

@@ -163,4 +163,4 @@ func loopbackOf(at netip.AddrPort) netip.AddrPort {
 }
 
 // spec is what the replica does.
-func (r *replica) spec() *service.Spec { return r.node.Spec.Of(r.index - r.node.first) }
+func (r *replica) spec() *service.Spec { return r.does.Of(r.index - r.node.first) }

@@ -71,7 +71,7 @@ type Target struct {
 	began    time.Time
 	loops    []*loop
 	replicas []netip.AddrPort
-	yaml     []byte      // the resolved service
+	holds    atomic.Pointer[holding]
 	tls      *tls.Config // nil: plain HTTP
 	ca       *Authority  // nil: none was generated
 	runs     registry
@@ -100,7 +100,7 @@ func Start(cfg Config) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.yaml = yaml
+	t.holds.Store(&holding{yaml: yaml, generation: 1, since: t.began.UTC()})
 	t.setNodes(g)
 	if err := cfg.complete(t.servers, t.edges > 0); err != nil {
 		return nil, err
