@@ -46,6 +46,7 @@ const (
 	Reject
 	Outage
 	AfterCalls
+	Ramp
 )
 
 // Bits returns 64 uniform bits for the key. It chains one SplitMix64 finaliser

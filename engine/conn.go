@@ -132,7 +132,7 @@ func (l *loop) opened(cn *conn) {
 
 // phase is the book that events without a call of their own are written in.
 func (l *loop) phase() int {
-	if l.polled < l.run.dataStart && l.run.block.Burn > 0 {
+	if l.polled < l.run.dataStart && l.run.block.Ramp+l.run.block.Burn > 0 {
 		return 1
 	}
 	return 0

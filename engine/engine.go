@@ -236,7 +236,7 @@ func (e *Engine) Run(lane int, b workloads.Block) (*Block, error) {
 		lc.offset += begin.Sub(lc.ended)
 	}
 	r := &run{lane: lane, block: b, begin: begin, offset: lc.offset, loops: lc.loops}
-	r.dataStart = begin.Add(b.Burn)
+	r.dataStart = begin.Add(b.Ramp + b.Burn)
 	r.end = r.dataStart.Add(b.Data)
 	if b.Calls > 0 {
 		r.end = clock.Never

@@ -105,9 +105,12 @@ type loop struct {
 	done    []completion
 	pending []failure
 	again   []unfinished
-	users   int    // closed loop: users without a call
-	quota   uint64 // closed loop: calls this loop may still begin, when counted
-	live    int    // calls that have not ended
+	users   int        // closed loop: users without a call
+	coming  int        // closed loop: users that come later in the ramp
+	group   int        // closed loop: all users of this loop
+	joinAt  clock.Time // when the next of coming comes; Never: none
+	quota   uint64     // closed loop: calls this loop may still begin, when counted
+	live    int        // calls that have not ended
 
 	nextID   uint64 // open loop: the next arrival of this loop
 	nextAt   clock.Time
@@ -244,7 +247,7 @@ func (l *loop) enter(r *run) {
 	l.end, l.lastDue, l.finished, l.stopped, l.early = r.end, r.begin, false, false, ""
 	l.heard, l.vain = r.begin, 0
 	l.busiest, l.inTime, l.stranded, l.lastBegun = 0, 0, 0, 0
-	l.nextAt, l.handAt = clock.Never, clock.Never
+	l.nextAt, l.handAt, l.joinAt = clock.Never, clock.Never, clock.Never
 	if l.report {
 		l.cur.start, l.handAt = r.begin, r.begin.Add(l.eng.cfg.Interval)
 	}
@@ -255,6 +258,9 @@ func (l *loop) enter(r *run) {
 			l.quota = uint64(share(int(n), l.index, r.loops))
 		}
 		l.warm()
+		if r.block.Ramp > 0 {
+			l.group, l.coming, l.users, l.joinAt = l.users, l.users, 0, r.begin
+		}
 	} else {
 		l.ln.schedule.Begin(r.begin, r.block)
 		l.advance()
@@ -374,7 +380,7 @@ func (l *loop) wait() error {
 	if now == 0 {
 		now = clock.Now()
 	}
-	due := min(l.nextAt, l.timers.Next(), l.end, l.drainEnd(), l.handAt)
+	due := min(l.nextAt, l.joinAt, l.timers.Next(), l.end, l.drainEnd(), l.handAt)
 	if l.finished {
 		due = min(l.timers.Next(), l.drainEnd(), l.handAt)
 		if l.end > now {
@@ -497,7 +503,23 @@ func (l *loop) begin() {
 	}
 }
 
+// join lets the users come that the ramp has room for: user k of n at the k-th
+// n-th part of it.
+func (l *loop) join(now clock.Time) {
+	for now >= l.joinAt {
+		l.users++
+		l.coming--
+		l.joinAt = clock.Never
+		if l.coming > 0 {
+			l.joinAt = l.run.begin.Add(time.Duration(float64(l.run.block.Ramp) * float64(l.group-l.coming) / float64(l.group)))
+		}
+	}
+}
+
 func (l *loop) beginClosed() {
+	if l.coming > 0 {
+		l.join(clock.Now())
+	}
 	for l.users > 0 {
 		now := clock.Now()
 		l.lately = now

@@ -192,7 +192,7 @@ func (c *Config) check() error {
 		return err
 	}
 	for i, b := range c.Blocks {
-		if b.Burn < 0 || b.Data < 0 {
+		if b.Ramp < 0 || b.Burn < 0 || b.Data < 0 {
 			return fmt.Errorf("block %d: burn-in %v and data %v, want 0 or more", i, b.Burn, b.Data)
 		}
 	}

@@ -174,7 +174,9 @@ func (w *world) run(b workloads.Block) (Block, error) {
 		w.advance(t)
 		w.step()
 	}
-	if more { // stopped before the arrival
+	if more && id >= workloads.RampID {
+		w.dataEnd = w.now
+	} else if more { // stopped before the arrival
 		w.unbegun, w.unbegunDigest = 1, draw.Mix(id, uint64(w.cfg.Arrivals.Gap(id)), 0)
 		w.dataEnd = w.now
 	}
@@ -193,7 +195,7 @@ func (w *world) run(b workloads.Block) (Block, error) {
 // begin sets up the block.
 func (w *world) begin(b workloads.Block) {
 	w.block, w.base, w.limit = b, w.now, clock.Never
-	w.dataStart = w.base.Add(b.Burn)
+	w.dataStart = w.base.Add(b.Ramp + b.Burn)
 	w.dataEnd = w.dataStart.Add(b.Data)
 	for i := range w.lanes {
 		w.book[2*i+dataBook] = ledger.New(w.cfg.Within)

@@ -76,6 +76,9 @@ func (m *measurement) driveAlone(ctx context.Context, stage string, np *workload
 	stop := m.watch(ctx, eng)
 	defer stop()
 	for n, b := range blocks {
+		if n == 0 {
+			b.Ramp = m.plan.Workload.Ramp
+		}
 		if m.setup.Observer.Stage != nil {
 			m.setup.Observer.Stage(stage, np.Name, b)
 		}
@@ -107,7 +110,7 @@ func (m *measurement) mark(ctx context.Context, b workloads.Block, n uint32) err
 	if m.child == nil || !m.plan.Workload.Service.Scheduled() {
 		return nil
 	}
-	if err := target.PostMark(ctx, m.ledgerURL, b.Burn, n); err != nil && !m.childEnded() {
+	if err := target.PostMark(ctx, m.ledgerURL, b.Ramp+b.Burn, n); err != nil && !m.childEnded() {
 		return err
 	}
 	return nil

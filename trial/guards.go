@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"latencylab/http1"
 	"latencylab/units"
@@ -133,13 +134,20 @@ const (
 	// distant service counts as not keeping up, leastOpen the least such number.
 	openSeconds = 5
 	leastOpen   = 100
+	// distantRamp is the ramp to a distant service.
+	distantRamp = 5 * time.Second
 	// mostErrors is the share of failed calls above which it counts as down.
 	mostErrors = 0.5
 )
 
-// watchOver chooses rules of stop-if where the user has not.
+// watchOver chooses a ramp and rules of stop-if where the user has not.
 func (p *Plan) watchOver(at netip.AddrPort) {
 	w := &p.Workload
+	if !w.RampGiven {
+		w.Ramp, w.RampGiven, p.Blocks = distantRamp, true, nil
+		p.arrange()
+		p.note("%s is not a loopback address: each policy begins with a ramp of %s (--ramp 0s: none)", at, units.FormatDuration(distantRamp))
+	}
 	if w.Stops != nil {
 		return
 	}

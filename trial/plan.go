@@ -240,7 +240,7 @@ func (p *Plan) arrange() {
 	for _, k := range workloads.Order(len(w.Policies), p.Rounds) {
 		b := workloads.Block{Burn: p.Lead}
 		if at[k] == 0 {
-			b.Burn = p.Warmup
+			b.Ramp, b.Burn = w.Ramp, p.Warmup
 		}
 		n := uint64(at[k])
 		if w.Requests > 0 {
@@ -304,7 +304,7 @@ func (p *Plan) interval() time.Duration {
 	if len(p.Workload.Stops) > 0 {
 		return DefaultLead
 	}
-	if p.Warmup%time.Second == 0 && p.Lead%time.Second == 0 {
+	if (p.Workload.Ramp+p.Warmup)%time.Second == 0 && p.Lead%time.Second == 0 {
 		return time.Second
 	}
 	return DefaultLead
@@ -331,6 +331,9 @@ func (p *Plan) Summary() string {
 	warm := "none"
 	if p.Warmup > 0 {
 		warm = units.FormatDuration(p.Warmup.Round(time.Millisecond))
+	}
+	if w.Ramp > 0 {
+		s += ", ramp " + units.FormatDuration(w.Ramp)
 	}
 	return s + fmt.Sprintf(", warm-up %s, drain %s, seed %d", warm, units.FormatDuration(w.Drain), w.Seed)
 }

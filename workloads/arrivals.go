@@ -68,6 +68,15 @@ func (a *Arrivals) Gap(i uint64) time.Duration {
 	return time.Duration(float64(-draw.Log(u)*a.mean) + 0.5)
 }
 
+// rampGap is Gap for arrival i of ramps, keyed apart.
+func (a *Arrivals) rampGap(i uint64) time.Duration {
+	if a.kind == Constant {
+		return a.Gap(i)
+	}
+	u := draw.Uniform(a.seed, draw.Ramp, i, 0, 0)
+	return time.Duration(float64(-draw.Log(u)*a.mean) + 0.5)
+}
+
 // instant returns floor(n/rate) in ns modulo 2^64.
 func (a *Arrivals) instant(n uint64) uint64 {
 	rate := uint64(a.rate)

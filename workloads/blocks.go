@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"math"
 	"math/bits"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 // time on that policy's own clock. Arrivals intended in the first Burn are
 // burn-in; those of the Data that follows are measured.
 type Block struct {
+	// Ramp precedes the burn-in: the rate rises in a straight line from 0, or in
+	// closed loop the users come one by one. Its arrivals are burn-in, with numbers
+	// of their own from RampID on, and change none of the others. 0 means none.
+	Ramp       time.Duration
 	Burn, Data time.Duration
 	// Calls above 0 ends the data after that many data calls; Data is then not used.
 	Calls uint64
@@ -31,7 +36,17 @@ type Schedule struct {
 	end      clock.Time
 	calls    uint64 // data calls left; only when counted
 	counted  bool
+	base     clock.Time
+	ramp     time.Duration // 0: none, or it is over
+	ramped   uint64        // arrivals of ramps so far, of all blocks
+	sum      uint64        // ns: the gaps of this ramp's arrivals at the full rate
 }
+
+// RampID is the number of the first arrival of a ramp.
+const RampID = 1 << 62
+
+// MaxRamp is the longest ramp.
+const MaxRamp = 24 * time.Hour
 
 // NewSchedule returns a schedule before its first block, at arrival 0. Next
 // gives nothing before Begin.
@@ -41,8 +56,9 @@ func NewSchedule(a *Arrivals) *Schedule { return &Schedule{arrivals: *a} }
 // the next arrival number. It may be called at any time; what is left of the
 // block before is given up.
 func (s *Schedule) Begin(base clock.Time, b Block) {
-	s.at = base
-	s.burnEnd = base.Add(b.Burn)
+	s.base, s.ramp, s.sum = base, min(max(b.Ramp, 0), MaxRamp), 0
+	s.at = base.Add(s.ramp)
+	s.burnEnd = s.at.Add(b.Burn)
 	s.end = s.burnEnd.Add(b.Data)
 	s.calls, s.counted = b.Calls, b.Calls > 0
 	if s.counted {
@@ -54,6 +70,11 @@ func (s *Schedule) Begin(base clock.Time, b Block) {
 // instant and whether it is burn-in. ok is false, and nothing is consumed, when
 // the block has no more.
 func (s *Schedule) Next() (i uint64, at clock.Time, burn, ok bool) {
+	if s.ramp > 0 {
+		if i, at, ok = s.rising(); ok {
+			return i, at, true, true
+		}
+	}
 	if s.counted && s.calls == 0 {
 		return 0, 0, false, false
 	}
@@ -72,7 +93,45 @@ func (s *Schedule) Next() (i uint64, at clock.Time, burn, ok bool) {
 	return i, at, burn, true
 }
 
-// Count returns the number of arrivals consumed so far, which is the number of
+// rising returns the next arrival of the ramp. Where arrivals at the full rate
+// lie at s, those of a rate that rises to it over D lie at sqrt(2 D s): by then
+// the integral of the rate, t^2 / (2 D) of the full one, has come to s (time
+// change of a Poisson process: Çinlar, "Introduction to Stochastic Processes",
+// 1975, chapter 4).
+func (s *Schedule) rising() (i uint64, at clock.Time, ok bool) {
+	sum := s.sum + uint64(s.arrivals.rampGap(s.ramped))
+	t := root(uint64(s.ramp), sum)
+	if t >= uint64(s.ramp) {
+		s.ramp = 0
+		return 0, 0, false
+	}
+	i = RampID + s.ramped
+	s.sum = sum
+	s.ramped++
+	return i, s.base.Add(time.Duration(t)), true
+}
+
+// root returns floor(sqrt(2 d s)), or d where that is d or more.
+func root(d, s uint64) uint64 {
+	if s >= d/2+d%2 {
+		return d
+	}
+	hi, lo := bits.Mul64(2*d, s)
+	r := uint64(math.Sqrt(float64(float64(hi)*(1<<32)*(1<<32)) + float64(lo)))
+	above := func(r uint64) bool {
+		h, l := bits.Mul64(r, r)
+		return h > hi || h == hi && l > lo
+	}
+	for above(r) {
+		r--
+	}
+	for !above(r + 1) {
+		r++
+	}
+	return r
+}
+
+// Count returns the number of arrivals consumed so far, those of ramps aside, which is the number of
 // the next one.
 func (s *Schedule) Count() uint64 { return s.i }
 

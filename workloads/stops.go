@@ -181,6 +181,9 @@ func (w *Workload) writeGuards(y *yamlWriter) {
 		rules = []string{NoStops}
 	}
 	y.list("stop-if", rules)
+	if w.RampGiven {
+		y.word("ramp", units.FormatDuration(w.Ramp))
+	}
 	if w.Request.Safe {
 		y.word("idempotent", "true")
 	}
@@ -197,6 +200,10 @@ func ParseKeyHeader(s string) (string, error) {
 func (w *Workload) guardFields() []field {
 	return []field{
 		{"stop-if", w.setStops},
+		{"ramp", func(v value) error {
+			w.RampGiven = true
+			return textField(&w.Ramp, "a duration such as 10s", ParseRamp)(v)
+		}},
 		{"idempotent", textField(&w.Request.Safe, "true or false", func(s string) (bool, error) {
 			if s != "true" && s != "false" {
 				return false, wanted(s, "true or false")
@@ -205,4 +212,13 @@ func (w *Workload) guardFields() []field {
 		})},
 		{"idempotency-key", textField(&w.Request.Key, "a header such as Idempotency-Key", ParseKeyHeader)},
 	}
+}
+
+// ParseRamp reads the length of a ramp, at most MaxRamp.
+func ParseRamp(s string) (time.Duration, error) {
+	d, err := units.ParseDuration(s)
+	if err == nil && d > MaxRamp {
+		err = fmt.Errorf("%q, want at most %s", clip(s), units.FormatDuration(MaxRamp))
+	}
+	return d, err
 }

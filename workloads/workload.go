@@ -28,6 +28,10 @@ type Workload struct {
 	// WarmupGiven is set or it is not 0.
 	Warmup      time.Duration
 	WarmupGiven bool
+	// Ramp precedes the burn-in of a policy's first block; see Block. It counts when
+	// RampGiven is set.
+	Ramp      time.Duration
+	RampGiven bool
 	// Clients is the number of policy clients: call i belongs to client i mod
 	// Clients.
 	Clients int

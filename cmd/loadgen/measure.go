@@ -24,6 +24,7 @@ type measureFlags struct {
 	duration   time.Duration
 	requests   uint64
 	warmup     time.Duration
+	ramp       time.Duration
 	drain      time.Duration
 	within     []time.Duration
 	clients    int
@@ -49,6 +50,7 @@ func (m *measureFlags) register(fs *pflag.FlagSet) {
 	scalar(fs, &m.duration, "duration", "d", "D", positive(units.ParseDuration))
 	scalar(fs, &m.requests, "requests", "n", "N", positive(units.ParseCount))
 	scalar(fs, &m.warmup, "warmup", "", "D", units.ParseDuration)
+	scalar(fs, &m.ramp, "ramp", "", "D", workloads.ParseRamp)
 	scalar(fs, &m.drain, "drain", "", "D", positive(units.ParseDuration))
 	list(fs, &m.within, "within", "", "D", positive(units.ParseDuration))
 	scalar(fs, &m.clients, "clients", "", "N", atLeast1(maxClients))
@@ -92,6 +94,8 @@ func (m *measureFlags) apply(w *workloads.Workload) error {
 			w.Sim.Duration, w.Sim.Requests = 0, 0
 		case "warmup":
 			w.Warmup, w.WarmupGiven = m.warmup, true
+		case "ramp":
+			w.Ramp, w.RampGiven = m.ramp, true
 		case "drain":
 			w.Drain = m.drain
 		case "within":

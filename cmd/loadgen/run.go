@@ -44,6 +44,7 @@ what it says.
       --clients N           policy clients that share the calls (1)
       --warmup D            burn-in before data (3s to compare, else none; up
                             to 30s for hedge=pN at a low rate)
+      --ramp D              the rate rises from 0 over D before the warm-up
       --drain D             time for calls after the end (5s, or the deadline)
       --stages LIST         of pilot,blocks,sustained (blocks)
       --block D             data of a policy in one block

@@ -23,6 +23,7 @@ built-in one. A flag takes the place of what the workload says.
       --policy [NAME:]SPEC  repeatable, such as plain or hedge=p95,budget=10%
       --clients N           policy clients that share the calls (1)
       --warmup D            burn-in before data (3s; more for tracked delays)
+      --ramp D              the rate rises from 0 over D before the warm-up
       --drain D             time for calls after the end of a block (5s)
       --within D            objective: share of calls OK within D; repeatable
       --stages LIST         of pilot,blocks,sustained,pulse; a comparison ends
