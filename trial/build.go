@@ -225,7 +225,7 @@ func finish(r *results.Run) {
 		p := &r.Policies[i]
 		if n := p.Refused[policy.RuleIdempotency.String()]; n > 0 {
 			r.Warnings = append(slices.Clip(r.Warnings), fmt.Sprintf(
-				"policy %s: %s retries or hedges were not sent, because the request is not idempotent; --idempotency-key FIELD (a key for each call), --idempotent (it does no harm) or retry.unsafe allows them", p.Name, units.Count(n)))
+				"policy %s: %s retries or hedges were not sent: the request is not idempotent; --idempotency-key or --idempotent allows them", p.Name, units.Count(n)))
 		}
 	}
 	switch {
