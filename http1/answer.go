@@ -25,6 +25,9 @@ type Answer struct {
 	LeftOut []byte
 	// Head: the request was HEAD; the answer says the length without the body.
 	Head bool
+	// Chunked announces a body in chunks in place of Body, with Head: the chunks
+	// follow by other means.
+	Chunked bool
 	// KeepAlive is whether the connection stays open, usually Request.KeepAlive.
 	KeepAlive bool
 	// HTTP10 says that the client is of version 1.0 and must be told when the
@@ -70,12 +73,26 @@ func AppendResponse(dst []byte, a Answer) []byte {
 	if status == 204 || status == 304 {
 		return append(dst, "\r\n"...)
 	}
+	if a.Chunked {
+		return append(dst, "Transfer-Encoding: chunked\r\n\r\n"...)
+	}
 	body := max(a.Body, 0)
 	dst = append(appendInt(dst, "Content-Length: ", body), "\r\n"...)
 	if !a.Head {
 		dst = appendPattern(dst, body)
 	}
 	return dst
+}
+
+// AppendInterim appends an interim answer of status 100, 102 or 103 (RFC 9110
+// 15.2, RFC 8297). One of 103 names a style sheet.
+func AppendInterim(dst []byte, status int) []byte {
+	dst = strconv.AppendInt(append(dst, "HTTP/1.1 "...), int64(status), 10)
+	dst = append(append(append(dst, ' '), Reason(status)...), "\r\n"...)
+	if status == 103 {
+		dst = append(dst, "Link: </style.css>; rel=preload; as=style\r\n"...)
+	}
+	return append(dst, "\r\n"...)
 }
 
 func appendInt(dst []byte, name string, v int) []byte {

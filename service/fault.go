@@ -35,6 +35,27 @@ const (
 	FaultBodyDrip
 	// FaultBodyReset: the connection is reset half-way through the body.
 	FaultBodyReset
+	// FaultHeadDrip: the head comes piece by piece.
+	FaultHeadDrip
+	// FaultInterim: answers of status 1xx come before the answer.
+	FaultInterim
+	// FaultBadStatusLine: the first line of the answer is none of HTTP.
+	FaultBadStatusLine
+	// FaultBadHeader: a line of the head is no field.
+	FaultBadHeader
+	// FaultDuplicateLength: there are two Content-Length, which differ.
+	FaultDuplicateLength
+	// FaultLengthShort: the body goes on beyond its Content-Length.
+	FaultLengthShort
+	// FaultLengthLong: the connection ends before the Content-Length is reached.
+	FaultLengthLong
+	// FaultChunkCut: the connection ends within a chunk of the body.
+	FaultChunkCut
+	// FaultCloseAfter: the connection ends after the answer, which did not say so.
+	FaultCloseAfter
+	// FaultCloseOnReuse: the connection ends when the request comes, if it has
+	// carried one before; the first request on a connection is answered.
+	FaultCloseOnReuse
 	// Kinds is the number of values, FaultNone and FaultGone included.
 	Kinds
 )
@@ -75,16 +96,26 @@ const (
 )
 
 var kindsOf = [Kinds]kindOf{
-	FaultNone:          {name: "none"},
-	FaultRefuse:        {name: "refuse", phase: PhaseEnd},
-	FaultReset:         {name: "reset", phase: PhaseEnd},
-	FaultHang:          {name: "hang", phase: PhaseHead},
-	FaultGone:          {name: "gone"},
-	FaultClose:         {name: "close", phase: PhaseEnd},
-	FaultHeadTruncated: {name: "head-truncated", phase: PhaseHead, spoils: true, shape: Shape{At: half}},
-	FaultBodyStall:     {name: "body-stall", phase: PhaseBody, spoils: true, body: true, shape: Shape{At: half}},
-	FaultBodyDrip:      {name: "body-drip", phase: PhaseBody, spoils: true, whole: true, body: true, shape: Shape{Interval: dripEvery, Bytes: 64}},
-	FaultBodyReset:     {name: "body-reset", phase: PhaseBody, spoils: true, body: true, shape: Shape{At: half}},
+	FaultNone:            {name: "none"},
+	FaultRefuse:          {name: "refuse", phase: PhaseEnd},
+	FaultReset:           {name: "reset", phase: PhaseEnd},
+	FaultHang:            {name: "hang", phase: PhaseHead},
+	FaultGone:            {name: "gone"},
+	FaultClose:           {name: "close", phase: PhaseEnd},
+	FaultHeadTruncated:   {name: "head-truncated", phase: PhaseHead, spoils: true, shape: Shape{At: half}},
+	FaultBodyStall:       {name: "body-stall", phase: PhaseBody, spoils: true, body: true, shape: Shape{At: half}},
+	FaultBodyDrip:        {name: "body-drip", phase: PhaseBody, spoils: true, whole: true, body: true, shape: Shape{Interval: dripEvery, Bytes: 64}},
+	FaultBodyReset:       {name: "body-reset", phase: PhaseBody, spoils: true, body: true, shape: Shape{At: half}},
+	FaultHeadDrip:        {name: "head-drip", phase: PhaseHead, spoils: true, whole: true, shape: Shape{Interval: dripEvery, Bytes: 16}},
+	FaultInterim:         {name: "interim", phase: PhaseHead, spoils: true, whole: true, shape: Shape{Interval: dripEvery, Status: 103, Times: 1}},
+	FaultBadStatusLine:   {name: "bad-status-line", phase: PhaseHead, spoils: true},
+	FaultBadHeader:       {name: "bad-header", phase: PhaseHead, spoils: true},
+	FaultDuplicateLength: {name: "duplicate-length", phase: PhaseHead, spoils: true},
+	FaultLengthShort:     {name: "length-short", phase: PhaseBody, spoils: true, whole: true, shape: Shape{Bytes: 16}},
+	FaultLengthLong:      {name: "length-long", phase: PhaseBody, spoils: true, shape: Shape{Bytes: 16}},
+	FaultChunkCut:        {name: "chunk-cut", phase: PhaseBody, spoils: true, body: true, shape: Shape{At: half}},
+	FaultCloseAfter:      {name: "close-after", phase: PhaseEnd, spoils: true, whole: true},
+	FaultCloseOnReuse:    {name: "close-on-reuse", phase: PhaseEnd},
 }
 
 // kind is that of f, of FaultNone for no value of Fault.
@@ -137,6 +168,9 @@ func (f Fault) Breaks() bool {
 	return f != FaultNone && f != FaultHang && f != FaultGone && !f.kind().whole
 }
 
+// AtOnce says that f comes as soon as the request has, and takes no slot.
+func (f Fault) AtOnce() bool { return f == FaultRefuse || f == FaultHang || f == FaultCloseOnReuse }
+
 // NeedsBody says that f strikes the body of the answer, which must have one.
 func (f Fault) NeedsBody() bool { return f.kind().body }
 
@@ -146,12 +180,16 @@ func (f Fault) Shape() Shape { return f.kind().shape }
 
 // Shape is what a fault looks like.
 type Shape struct {
-	// Interval is the time between two pieces, and Bytes the size of one.
+	// Interval is the time between two pieces, and Bytes the size of one; of a
+	// wrong length, Bytes is the difference.
 	Interval time.Duration
 	Bytes    int
 	// At in [0, 1] is the part that is sent before it strikes: of the head for a
 	// fault of the head, of the body for one of the body.
 	At float64
+	// Status, 100, 102 or 103, is that of interim answers, and Times their number.
+	Status uint16
+	Times  int
 }
 
 // Pieces is how many pieces of Bytes n bytes make.
@@ -170,11 +208,12 @@ func (s *Shape) Sent(n int) int { return int(s.At * float64(n)) }
 type FaultSpec struct {
 	// Share in [0, 1] of the requests that end with it.
 	Share float64
-	// Interval, Bytes and At replace those of Fault.Shape. 0, and a nil At, leave
-	// them.
+	// The others replace those of Fault.Shape. 0, and a nil At, leave them.
 	Interval time.Duration
 	Bytes    int
 	At       *float64
+	Status   uint16
+	Times    int
 }
 
 // shape returns that of f with what s says of it.
@@ -189,12 +228,18 @@ func (s *FaultSpec) shape(f Fault) Shape {
 	if s.At != nil {
 		sh.At = *s.At
 	}
+	if s.Status != 0 {
+		sh.Status = s.Status
+	}
+	if s.Times != 0 {
+		sh.Times = s.Times
+	}
 	return sh
 }
 
 // Faults are the faults of a service, by kind. The shares add up to at most 1.
-// Refuse and Hang come at once and take no slot, the others after the work: in
-// place of the answer, or as Fault.Spoils says.
+// Refuse, Hang and CloseOnReuse come at once and take no slot, the others after
+// the work: in place of the answer, or as Fault.Spoils says.
 type Faults [Kinds]FaultSpec
 
 // shares lists the kinds that come by chance, in the order of their values.
@@ -223,6 +268,9 @@ func (fs *Faults) shapes() *[Kinds]Shape {
 
 // maxPiece bounds Shape.Bytes.
 const maxPiece = 1 << 30
+
+// maxTimes bounds Shape.Times.
+const maxTimes = 1_000_000
 
 // validateFaults checks shares and shapes.
 func (sp *Spec) validateFaults() error {
@@ -268,6 +316,14 @@ func (s *FaultSpec) validate(f Fault) error {
 		return none("at")
 	case s.At != nil && !(*s.At >= 0 && *s.At <= 1):
 		return fmt.Errorf("fault.%v.at = %v, want 0 to 1", f, *s.At)
+	case s.Status != 0 && has.Status == 0:
+		return none("status")
+	case s.Status != 0 && s.Status != 100 && s.Status != 102 && s.Status != 103:
+		return fmt.Errorf("fault.%v.status = %d, want 100, 102 or 103", f, s.Status)
+	case s.Times != 0 && has.Times == 0:
+		return none("times")
+	case s.Times < 0 || s.Times > maxTimes:
+		return fmt.Errorf("fault.%v.times = %d, want 1 to %d", f, s.Times, maxTimes)
 	}
 	return nil
 }

@@ -156,6 +156,7 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	if len(s.outages) > 0 || s.ordered.to > s.ordered.from {
 		e, out := s.outage(&r, now)
 		switch {
+		case out && e.Fault == FaultCloseOnReuse && r.Fresh:
 		case out && e.Fault.Spoils():
 			spoiled = e.Fault
 		case out:
@@ -180,7 +181,10 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	if spoiled != FaultNone {
 		e = Ending{Fault: spoiled}
 	}
-	if e.Fault == FaultRefuse || e.Fault == FaultHang {
+	if e.Fault == FaultCloseOnReuse && r.Fresh {
+		e = Ending{Status: 200}
+	}
+	if e.Fault.AtOnce() {
 		return j, s.decline(j, e, now)
 	}
 	if e.Fault.Spoils() {

@@ -264,6 +264,8 @@ type Request struct {
 	Attempt uint32
 	// Conn identifies the connection that it came by; 0: not known.
 	Conn uint64
+	// Fresh says that the connection has carried no request before.
+	Fresh bool
 	// Deadline is the instant after which nobody wants the answer. clock.Never:
 	// there is none.
 	Deadline clock.Time

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"latencylab/clock"
+	"latencylab/http1"
 	"latencylab/ledger"
 	"latencylab/policy"
 	"latencylab/service"
@@ -11,11 +12,17 @@ import (
 
 // errorsOfFaults is what a client makes of each fault that fails an attempt.
 var errorsOfFaults = [service.Kinds]ledger.ErrorKey{
-	service.FaultRefuse:        {Class: ledger.ClassRefused, Phase: policy.PhaseConnect},
-	service.FaultReset:         {Class: ledger.ClassReset, Phase: policy.PhaseFirstByte},
-	service.FaultClose:         {Class: ledger.ClassClosedBeforeResponse, Phase: policy.PhaseFirstByte},
-	service.FaultHeadTruncated: {Class: ledger.ClassTruncatedHeader, Phase: policy.PhaseBody},
-	service.FaultBodyReset:     {Class: ledger.ClassReset, Phase: policy.PhaseBody},
+	service.FaultRefuse:          {Class: ledger.ClassRefused, Phase: policy.PhaseConnect},
+	service.FaultReset:           {Class: ledger.ClassReset, Phase: policy.PhaseFirstByte},
+	service.FaultClose:           {Class: ledger.ClassClosedBeforeResponse, Phase: policy.PhaseFirstByte},
+	service.FaultHeadTruncated:   {Class: ledger.ClassTruncatedHeader, Phase: policy.PhaseBody},
+	service.FaultBodyReset:       {Class: ledger.ClassReset, Phase: policy.PhaseBody},
+	service.FaultBadStatusLine:   {Class: ledger.ClassBadStatusLine, Phase: policy.PhaseBody},
+	service.FaultBadHeader:       {Class: ledger.ClassBadHeader, Phase: policy.PhaseBody},
+	service.FaultDuplicateLength: {Class: ledger.ClassBadFraming, Phase: policy.PhaseBody},
+	service.FaultLengthLong:      {Class: ledger.ClassTruncatedBody, Phase: policy.PhaseBody},
+	service.FaultChunkCut:        {Class: ledger.ClassTruncatedBody, Phase: policy.PhaseBody},
+	service.FaultCloseOnReuse:    {Class: ledger.ClassStaleConnection, Phase: policy.PhaseFirstByte},
 }
 
 // perform begins an answer that a fault spoils: attempt n has come due with it.
@@ -24,15 +31,34 @@ var errorsOfFaults = [service.Kinds]ledger.ErrorKey{
 func (w *world) perform(n uint32, ans *service.Answer) {
 	a := &w.attempts[n]
 	w.books.Faults[ans.Fault]++
-	a.playing, a.pieces = true, 0
-	if ans.Fault == service.FaultBodyDrip {
-		a.pieces = uint32(w.servers[a.replica].Shape(ans.Fault).Pieces(ans.Body))
-	}
+	a.playing, a.pieces = true, pieces(ans, w.servers[a.replica].Shape(ans.Fault), int(a.replica))
 	if w.cfg.Net > 0 {
 		a.order = w.events.push(w.now.Add(w.cfg.Net), answers, piece, n)
 		return
 	}
 	w.act(n)
+}
+
+// pieces is how many pieces follow the first bytes of a spoiled answer, one each
+// interval.
+func pieces(ans *service.Answer, shape *service.Shape, replica int) uint32 {
+	switch ans.Fault {
+	case service.FaultBodyDrip:
+		return uint32(shape.Pieces(ans.Body))
+	case service.FaultHeadDrip:
+		return uint32(shape.Pieces(headSize(ans, replica)) - 1)
+	case service.FaultInterim:
+		return uint32(shape.Times)
+	}
+	return 0
+}
+
+// headSize is the length of the head of an answer as a target writes it on a
+// connection that stays, for work that nothing held up.
+func headSize(ans *service.Answer, replica int) int {
+	var date [32]byte
+	return len(http1.AppendResponse(nil, http1.Answer{Status: int(ans.Status), Body: ans.Body, Replica: replica, Head: true,
+		KeepAlive: true, Worked: true, Work: ans.Drawn, Date: http1.AppendDate(date[:0], 0)}))
 }
 
 // act brings the caller of attempt n the next piece of a spoiled answer. A policy
@@ -76,7 +102,7 @@ func (w *world) hear(n uint32) {
 		return
 	}
 	c, l := &w.calls[a.call], &w.lanes[a.book>>1]
-	first := !a.heard
+	first := !a.heard && a.fault.Phase() == service.PhaseBody // the head is whole
 	a.heard = true
 	switch {
 	case first && l.policy.Hedge.WinAtHead:

@@ -25,6 +25,7 @@ type outbox struct {
 	goAhead []byte
 	date    []byte // value of Date until dateEnd
 	dateEnd clock.Time
+	chunked bool // its body comes in chunks
 	worked  bool // the answer that is begun says so, and for how long
 	work    time.Duration
 	spare   [][]byte // buffers for what connections keep, empty
@@ -251,6 +252,7 @@ func (l *loop) appendHead(b []byte, c *conn, status int, retryAfter time.Duratio
 		Worked:     l.out.worked,
 		Work:       l.out.work,
 		LeftOut:    l.hops.leftOut,
+		Chunked:    l.out.chunked,
 		Head:       true, // the body follows by other means
 		KeepAlive:  !c.final,
 		HTTP10:     c.req.HTTP10(),

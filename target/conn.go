@@ -48,15 +48,16 @@ type conn struct {
 	// lying there while a request was served. hungUp: the peer has closed its
 	// side or the connection broke. left: the server was told so.
 	readable, held, hungUp, left bool
-	// served: it has carried a request. part: some of the next one has come, and
+	// served: it has carried a request. again: and another one before. part: some
+	// of the next one has come, and
 	// its time runs. continued: 100 was sent for it. final: the connection closes
 	// after the answer.
-	served, part, continued, final bool
-	since                          clock.Time // when the state, or the progress in it, began
-	in                             []byte     // read and not consumed; nil when there is none
-	rest                           []byte     // of the answer's head, not written yet; nil when there is none
-	fill, whole                    int        // bytes of the answer's body, not written yet and in all
-	req                            http1.Request
+	served, again, part, continued, final bool
+	since                                 clock.Time // when the state, or the progress in it, began
+	in                                    []byte     // read and not consumed; nil when there is none
+	rest                                  []byte     // of the answer's head, not written yet; nil when there is none
+	fill, whole                           int        // bytes of the answer's body, not written yet and in all
+	req                                   http1.Request
 }
 
 // begun reports whether a request is on its way in.
@@ -275,7 +276,7 @@ func (l *loop) input(id uint32, b []byte, at clock.Time) (began bool) {
 			}
 			break
 		}
-		c.served = true
+		c.again, c.served = c.served, true
 		c.final = !c.req.KeepAlive()
 		if c.req.WellKnown() {
 			l.announce(id)

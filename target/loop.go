@@ -305,7 +305,7 @@ func (l *loop) expireDue(until clock.Time) {
 		switch answer.Fault {
 		case service.FaultNone:
 			l.answer(&rec, &answer)
-		case service.FaultRefuse, service.FaultReset, service.FaultClose:
+		case service.FaultRefuse, service.FaultReset, service.FaultClose, service.FaultCloseOnReuse:
 			l.breakOff(&rec, &answer)
 		case service.FaultGone:
 			l.finish(&rec, &answer, endDropped)
@@ -348,7 +348,7 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	run := l.tallies.find(key, rp.node)
 	r := l.records.take()
 	deadline := l.deadline(c, at)
-	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Deadline: deadline}, at)
+	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Fresh: !c.again, Deadline: deadline}, at)
 	*l.records.at(r) = record{
 		job: job, due: clock.Never, conn: id, request: none, replica: c.replica, run: run,
 		call: call, attempt: attempt, numbered: numbered, read: unread,

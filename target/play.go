@@ -1,10 +1,12 @@
 package target
 
 import (
+	"fmt"
 	"syscall"
 	"time"
 
 	"latencylab/clock"
+	"latencylab/http1"
 	"latencylab/service"
 )
 
@@ -19,6 +21,8 @@ type play struct {
 	open  int        // bytes that may go now
 	more  int        // bytes that may go later
 	piece int        // of them, at each Interval
+	tail  int        // bytes that go with the last piece
+	times int        // interim answers that are still to come
 	every int64      // the Interval, in ns
 	next  clock.Time // when the next piece may go
 }
@@ -58,7 +62,7 @@ func (l *loop) perform(rec *record, a *service.Answer) {
 	n := l.plays.take()
 	*l.plays.at(n) = play{rec: *rec, a: *a, next: l.now}
 	c.play = n
-	l.stage(c, l.plays.at(n), a)
+	l.stage(c, l.plays.at(n))
 	c.state, c.since = playing, l.now
 	due := rec.due
 	l.playOn(id)
@@ -67,30 +71,88 @@ func (l *loop) perform(rec *record, a *service.Answer) {
 
 // stage gives the connection the bytes of the answer, and says what of them goes
 // when.
-func (l *loop) stage(c *conn, p *play, a *service.Answer) {
-	c.final = c.final || l.draining
-	shape := l.replicas[c.replica].server.Shape(a.Fault)
-	l.out.worked, l.out.work = a.Worked, p.rec.worked()
-	c.rest = l.appendHead(l.out.get(), c, int(a.Status), a.RetryAfter, a.Body)
-	l.out.worked = false
-	head := len(c.rest)
-	if c.fill = a.Body; c.req.Head() {
-		c.fill = 0
+func (l *loop) stage(c *conn, p *play) {
+	shape := l.shapeOf(c, p)
+	if p.a.Fault == service.FaultInterim {
+		p.every, p.times = int64(shape.Interval), shape.Times
+		l.interim(c, p)
+		return
 	}
-	p.size = c.fill
-	whole := head + c.fill
-	p.open = whole
-	switch a.Fault {
+	head := l.whole(c, p)
+	switch p.a.Fault {
 	case service.FaultHeadTruncated:
 		p.open, p.then = min(max(shape.Sent(head), 1), head-1), closes
+	case service.FaultHeadDrip:
+		p.piece, p.every = shape.Bytes, int64(shape.Interval)
+		p.open = min(p.piece, head)
+		p.more, p.tail = head-p.open, c.fill
+		if p.more == 0 {
+			p.open, p.tail = head+c.fill, 0
+		}
 	case service.FaultBodyStall:
 		p.open, p.then = head+shape.Sent(c.fill), stalls
 	case service.FaultBodyReset:
 		p.open, p.then = head+shape.Sent(c.fill), resets
+	case service.FaultChunkCut:
+		p.open, p.then = head+shape.Sent(c.fill), closes
 	case service.FaultBodyDrip:
 		p.open, p.more = head, c.fill
 		p.piece, p.every = shape.Bytes, int64(shape.Interval)
+	case service.FaultBadStatusLine, service.FaultBadHeader, service.FaultDuplicateLength, service.FaultLengthLong, service.FaultCloseAfter:
+		p.then = closes
 	}
+}
+
+// shapeOf is what the fault of the play looks like at its replica.
+func (l *loop) shapeOf(c *conn, p *play) *service.Shape {
+	return l.replicas[c.replica].server.Shape(p.a.Fault)
+}
+
+// whole gives the connection all bytes of the answer, with what the fault puts
+// into them, and lets them go at once. It returns the length of the head.
+func (l *loop) whole(c *conn, p *play) (head int) {
+	c.final = c.final || l.draining
+	says, surplus := p.a.Body, 0 // the length in the head, and what comes beyond
+	switch p.a.Fault {
+	case service.FaultLengthLong:
+		says += l.shapeOf(c, p).Bytes
+	case service.FaultLengthShort:
+		surplus = l.shapeOf(c, p).Bytes
+	}
+	l.out.worked, l.out.work = p.a.Worked, p.rec.worked()
+	l.out.chunked = p.a.Fault == service.FaultChunkCut
+	if c.rest == nil {
+		c.rest = l.out.get()
+	}
+	b := l.appendHead(c.rest[:0], c, int(p.a.Status), p.a.RetryAfter, says)
+	l.out.worked, l.out.chunked = false, false
+	switch p.a.Fault {
+	case service.FaultBadStatusLine:
+		b[len("HTTP/1.1 2")] = 'x'
+	case service.FaultBadHeader:
+		b = append(b[:len(b)-2], "this line is no field\r\n\r\n"...)
+	case service.FaultDuplicateLength:
+		b = fmt.Appendf(b[:len(b)-2], "Content-Length: %d\r\n\r\n", says+1)
+	case service.FaultChunkCut:
+		b = fmt.Appendf(b, "%x\r\n", p.a.Body)
+	}
+	c.rest = b
+	if c.fill = p.a.Body + surplus; c.req.Head() {
+		c.fill = 0
+	}
+	p.size = c.fill
+	p.open = len(b) + c.fill
+	return len(b)
+}
+
+// interim gives the connection the next interim answer.
+func (l *loop) interim(c *conn, p *play) {
+	p.times--
+	if c.rest == nil {
+		c.rest = l.out.get()
+	}
+	c.rest = http1.AppendInterim(c.rest[:0], int(l.shapeOf(c, p).Status))
+	p.open, p.more = len(c.rest), 1
 }
 
 // playOn writes what may go, as far as the socket takes it.
@@ -169,9 +231,25 @@ func (l *loop) cue(id uint32) {
 		l.sockets.TimedOut++
 		l.forsake(id)
 	case p.more > 0:
-		p.open = min(p.piece, p.more)
-		p.more -= p.open
+		l.more(l.conns.at(id), p)
 		l.playOn(id)
+	}
+}
+
+// more lets the next piece go.
+func (l *loop) more(c *conn, p *play) {
+	if p.a.Fault == service.FaultInterim {
+		if p.times > 0 {
+			l.interim(c, p)
+			return
+		}
+		p.more = 0
+		l.whole(c, p)
+		return
+	}
+	p.open = min(p.piece, p.more)
+	if p.more -= p.open; p.more == 0 {
+		p.open += p.tail
 	}
 }
 

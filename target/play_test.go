@@ -48,6 +48,30 @@ func TestFaultsOnTheWire(t *testing.T) {
 		{service.FaultBodyReset, service.FaultSpec{At: &part}, func(s seen) bool {
 			return len(s.body) <= 30 && errors.Is(s.err, syscall.ECONNRESET)
 		}, true, Counts{Broken: 1}},
+		{service.FaultHeadDrip, slow, whole, false, Counts{}},
+		{service.FaultInterim, service.FaultSpec{Interval: time.Millisecond, Status: 102, Times: 3}, func(s seen) bool {
+			const processing = "HTTP/1.1 102 Processing\r\n\r\n"
+			return s.head == processing && strings.HasPrefix(s.body, processing+processing+"HTTP/1.1 200 OK\r\n") && strings.HasSuffix(s.body, ".\n0123456789abcdefghijklmnopqrstuvwxyz")
+		}, false, Counts{}},
+		{service.FaultBadStatusLine, service.FaultSpec{}, func(s seen) bool {
+			return strings.HasPrefix(s.head, "HTTP/1.1 2x0 OK\r\n") && len(s.body) == 100
+		}, true, Counts{Broken: 1}},
+		{service.FaultBadHeader, service.FaultSpec{}, func(s seen) bool {
+			return strings.HasSuffix(s.head, "\r\nthis line is no field\r\n\r\n") && len(s.body) == 100
+		}, true, Counts{Broken: 1}},
+		{service.FaultDuplicateLength, service.FaultSpec{}, func(s seen) bool {
+			return strings.HasSuffix(s.head, "\r\nContent-Length: 100\r\nContent-Length: 101\r\n\r\n") && len(s.body) == 100
+		}, true, Counts{Broken: 1}},
+		{service.FaultLengthShort, service.FaultSpec{Bytes: 20}, func(s seen) bool {
+			return strings.Contains(s.head, "\r\nContent-Length: 100\r\n") && len(s.body) == 120
+		}, false, Counts{}},
+		{service.FaultLengthLong, service.FaultSpec{Bytes: 20}, func(s seen) bool {
+			return strings.Contains(s.head, "\r\nContent-Length: 120\r\n") && len(s.body) == 100
+		}, true, Counts{Broken: 1}},
+		{service.FaultChunkCut, service.FaultSpec{At: &part}, func(s seen) bool {
+			return strings.Contains(s.head, "\r\nTransfer-Encoding: chunked\r\n") && !strings.Contains(s.head, "Length") && len(s.body) == len("64\r\n")+30
+		}, true, Counts{Broken: 1}},
+		{service.FaultCloseAfter, service.FaultSpec{}, func(s seen) bool { return whole(s) && !strings.Contains(s.head, "close") && s.err == nil }, true, Counts{}},
 	} {
 		t.Run(row.fault.String(), func(t *testing.T) {
 			tg := begin(t, Config{Service: always(row.fault, row.as)})
@@ -102,6 +126,22 @@ func (s *seen) split(b []byte) {
 	s.head, s.body = string(b), ""
 	if i := bytes.Index(b, []byte("\r\n\r\n")); i >= 0 {
 		s.head, s.body = string(b[:i+4]), string(b[i+4:])
+	}
+}
+
+// TestCloseOnReuse: the first request of a connection is answered, and the second
+// ends it.
+func TestCloseOnReuse(t *testing.T) {
+	tg := begin(t, Config{Service: always(service.FaultCloseOnReuse, service.FaultSpec{})})
+	c := dial(t, tg.Replicas()[0])
+	c.send(plainGet)
+	c.answer("GET")
+	c.send(plainGet)
+	c.closed()
+	r := tg.Ledger().Run("")
+	sums(t, r)
+	if r.Answered[200] != 1 || r.Broken != 1 || r.Faults["close-on-reuse"] != 1 {
+		t.Errorf("%+v", r)
 	}
 }
 

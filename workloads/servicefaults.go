@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"fmt"
+	"strconv"
 
 	"latencylab/service"
 	"latencylab/units"
@@ -81,8 +82,23 @@ func setFault(s *service.FaultSpec, f service.Fault, v value) error {
 			return textField(s.At, "a share such as 50%", units.ParseShare)(v)
 		}})
 	}
+	if has.Status > 0 {
+		fields = append(fields, field{"status", textField(&s.Status, "100, 102 or 103", readInterim)})
+	}
+	if has.Times > 0 {
+		fields = append(fields, field{"times", countField(&s.Times, 1, 1_000_000)})
+	}
 	_, err := v.fields("fault."+f.String(), "a share such as 1%, or a map such as {share: 1%}", fields)
 	return err
+}
+
+// readInterim reads the status of an interim answer.
+func readInterim(s string) (uint16, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n != 100 && n != 102 && n != 103 {
+		return 0, wanted(s, "100, 102 or 103")
+	}
+	return uint16(n), nil
 }
 
 // sizeField reads a size of 1 B to 1 GiB.
@@ -125,6 +141,8 @@ func (y *yamlWriter) faults(fs *service.Faults) {
 		if s.At != nil {
 			y.word("at", units.FormatShare(*s.At))
 		}
+		y.count("status", uint64(s.Status))
+		y.count("times", uint64(s.Times))
 		y.close()
 	}
 	y.close()

@@ -49,6 +49,7 @@ override it.
       --slots N             requests worked on at once by a replica; default no limit
       --queue N|unlimited   requests that wait for a slot; more are shed
       --status CODE:SHARE   share answered with another status: 503:1%; repeatable
+      --fault KIND=SHARE    share that meets a fault: reset=1%; repeatable
       --retry-after T       sent with 429 and 503, whole seconds
       --cancel WORD         what stops when the caller leaves: none, queued, running
       --body SIZE           length of the answer's body

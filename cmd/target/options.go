@@ -48,6 +48,7 @@ func newOptions() *options {
 	serviceFlag(o, "time", workloads.ParseDist, func(s *service.Spec, d service.Dist) { s.Time = d })
 	serviceFlag(o, "slow", slow, func(s *service.Spec, w service.Slow) { s.Slow = w })
 	serviceFlag(o, "status", statusShare, func(s *service.Spec, w service.StatusShare) { s.Status = append(s.Status, w) })
+	serviceFlag(o, "fault", faultShare, func(s *service.Spec, w faultOf) { s.Faults[w.fault].Share = w.share })
 	serviceFlag(o, "retry-after", units.ParseDuration, func(s *service.Spec, d time.Duration) { s.RetryAfter = d })
 	serviceFlag(o, "cancel", cancel, func(s *service.Spec, c service.Cancel) { s.Cancel = c })
 	serviceFlag(o, "body", units.ParseSize, func(s *service.Spec, n int64) { s.Body = int(n) })
@@ -217,6 +218,25 @@ func statusShare(s string) (w service.StatusShare, err error) {
 	}
 	w.Status = uint16(n)
 	w.Share, err = units.ParseShare(share)
+	return w, err
+}
+
+// faultOf is the share of a fault.
+type faultOf struct {
+	fault service.Fault
+	share float64
+}
+
+// faultShare reads KIND=SHARE.
+func faultShare(s string) (w faultOf, err error) {
+	kind, share, ok := strings.Cut(s, "=")
+	if !ok {
+		return w, errors.New("want KIND=SHARE such as reset=1%")
+	}
+	if w.fault, ok = service.FaultNamed(kind); !ok {
+		return w, fmt.Errorf("unknown fault %q, nearest is %s", kind, workloads.Nearest(kind, service.FaultNames()))
+	}
+	w.share, err = units.ParseShare(share)
 	return w, err
 }
 
