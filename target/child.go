@@ -84,13 +84,13 @@ func startChild(in *bufio.Reader) (*Target, error) {
 	if err := json.Unmarshal(line, &cfg); err != nil {
 		return nil, fmt.Errorf("read the child's config: %w", err)
 	}
-	spec := &service.Spec{}
+	g := workloads.Single(&service.Spec{})
 	if cfg.Service != "" {
-		if spec, err = workloads.ParseServiceText("service", []byte(cfg.Service)); err != nil {
+		if g, err = workloads.ParseGraphText("service", []byte(cfg.Service)); err != nil {
 			return nil, err
 		}
 	}
-	return Start(Config{Service: spec, Seed: cfg.Seed, Threads: cfg.Threads})
+	return Start(Config{Graph: g, Seed: cfg.Seed, Threads: cfg.Threads})
 }
 
 // closePatience is how long Close waits for a child before it kills it.

@@ -29,7 +29,7 @@ func (p *Plan) newRun() (*results.Run, error) {
 	r := &results.Run{
 		Schema: results.Schema, Version: p.Version, Command: p.Command, Seed: w.Seed,
 		Mode: results.Open, Clients: w.Clients, Workload: string(text), Warnings: notes,
-		BestCase: w.Service != nil && bestCase(w.Service),
+		BestCase: w.Service != nil && w.Graph == nil && bestCase(w.Service),
 	}
 	q := &r.Requested
 	q.Connections, q.Threads = w.Connections, w.Threads
@@ -184,6 +184,8 @@ func (m *measurement) predict(ctx context.Context, r *results.Run) error {
 	switch {
 	case m.plan.Workload.Service == nil:
 		reason = "the service is not known"
+	case m.plan.Workload.Graph != nil && unknownTo(m.plan.Workload.Graph) != "":
+		reason = unknownTo(m.plan.Workload.Graph)
 	case m.plan.Closed:
 		reason = "the simulator runs open loops"
 	case m.interrupted:

@@ -144,6 +144,11 @@ func (p *Plan) check(virtual bool) error {
 		case w.Service == nil:
 			return fmt.Errorf("workload %s has no service: the simulator needs one", w.Name)
 		}
+		if w.Graph != nil {
+			if _, _, err := hopsOf(w.Graph); err != nil {
+				return err
+			}
+		}
 	}
 	if p.Closed && len(w.Policies) > 1 {
 		return fmt.Errorf("%d --policy without --rate: in closed loop a faster policy raises its own load, so policies are compared at a --rate", len(w.Policies))

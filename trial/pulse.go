@@ -59,6 +59,8 @@ func (p *Plan) simPulse(r *results.Run, stop func() bool) ([]results.Stage, erro
 	}
 	rho, _, _ := p.load()
 	switch w := &p.Workload; {
+	case w.Graph != nil:
+		return none("services that call each other are not frozen"), nil
 	case !w.Service.Coupled():
 		return all(func(name string) results.Stage {
 			return results.Stage{Name: results.StagePulse, Policy: results.Text{Value: name}, Word: results.Text{Value: results.Recovered},

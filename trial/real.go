@@ -362,7 +362,7 @@ func (m *measurement) embed() error {
 	if len(m.setup.Child) == 0 {
 		return errors.New("no program for the embedded target")
 	}
-	text, err := workloads.MarshalService(m.plan.Workload.Service)
+	text, err := workloads.MarshalGraph(m.plan.Workload.Services())
 	if err != nil {
 		return err
 	}

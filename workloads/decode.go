@@ -232,13 +232,34 @@ func (w *Workload) setService(v value) error {
 			return v.wrap(fmt.Errorf("%q: %w", clip(name), err))
 		}
 		inner := file{what: "service", name: v.f.beside(name), read: v.f.read}
-		spec, err := inner.decodeService(data)
-		w.Service = spec
+		g, err := inner.decodeGraph(data)
+		return w.take(g, err)
+	}
+	return w.take(decodeGraph(v, "service"))
+}
+
+// take sets the services.
+func (w *Workload) take(g *Graph, err error) error {
+	if err != nil {
 		return err
 	}
-	spec, err := decodeService(v, "service")
-	w.Service = spec
-	return err
+	w.Service = g.Entry()
+	if len(g.Services) > 1 || g.Calls() {
+		w.Graph = g
+	}
+	return nil
+}
+
+// Services returns all services of the workload, the entry first; nil when none
+// is known.
+func (w *Workload) Services() *Graph {
+	switch {
+	case w.Graph != nil:
+		return w.Graph
+	case w.Service != nil:
+		return Single(w.Service)
+	}
+	return nil
 }
 
 // open reads a file that this one names.

@@ -40,7 +40,7 @@ func TestReference(t *testing.T) {
 			if err := os.WriteFile(path, []byte(b.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := LoadService(path); err != nil {
+			if _, err := LoadGraph(path); err != nil {
 				t.Errorf("%v in\n%s", err, b.text)
 			}
 		}

@@ -26,6 +26,12 @@ func ParseGraph(file string, data []byte) (*Graph, error) {
 	return newFile("service", file).decodeGraph(data)
 }
 
+// ParseGraphText is ParseGraph of data that came from elsewhere, such as over a
+// network: it may name no file.
+func ParseGraphText(what string, data []byte) (*Graph, error) {
+	return (&file{what: "service", name: what, read: readNoFile}).decodeGraph(data)
+}
+
 // decodeGraph reads a service file.
 func (f *file) decodeGraph(data []byte) (*Graph, error) {
 	root, err := f.parse(data)

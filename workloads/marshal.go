@@ -53,7 +53,7 @@ func (w *Workload) Marshal() ([]byte, error) {
 	y.list("policy", specsOf(w.Policies))
 	if w.Service != nil {
 		y.open("service")
-		y.service(w.Service)
+		y.graph(w.Services())
 		y.close()
 	}
 	y.word("seed", strconv.FormatUint(w.Seed, 10))

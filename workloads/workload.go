@@ -64,6 +64,9 @@ type Workload struct {
 	Policies []NamedPolicy
 	// Service is what the simulator and an embedded target do; nil: not known.
 	Service *service.Spec
+	// Graph, if not nil, is several services, or one that calls on; Service is then
+	// its entry.
+	Graph *Graph
 	// Seed keys arrivals, jitter and picks, and the draws of an embedded target.
 	Seed uint64
 	// Sim replaces parts for the simulator; see ForSim.

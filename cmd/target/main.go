@@ -41,7 +41,7 @@ const help = `usage: target [SERVICE] [flags]
 Runs HTTP/1.1 servers that are slow, queue, shed and fail as told, until
 interrupted. SERVICE is a service file (with a / or .yaml), or the name of a
 built-in workload whose service is meant; none answers 200 at once. Flags
-override it.
+override it. A file may hold several services that call each other.
 
       --replicas N          servers, each on its own port
       --time DIST           service time: 5ms, uniform(20ms,60ms), exponential(10ms), …
@@ -158,8 +158,16 @@ func (a *app) greet(t *target.Target, o *options) error {
 		scheme = "https"
 	}
 	replicas := t.Replicas()
-	for i, r := range replicas {
-		fmt.Fprintf(&b, "replica %d  %s://%v/\n", i, scheme, r)
+	if services := t.Services(); len(services) > 1 {
+		for _, s := range services {
+			for _, r := range s.Replicas {
+				fmt.Fprintf(&b, "%-10s %s://%v/\n", s.Name, scheme, r)
+			}
+		}
+	} else {
+		for i, r := range replicas {
+			fmt.Fprintf(&b, "replica %d  %s://%v/\n", i, scheme, r)
+		}
 	}
 	if base, ok := t.Baseline(); ok {
 		fmt.Fprintf(&b, "baseline   %s://%v/\n", scheme, base)

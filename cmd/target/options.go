@@ -99,9 +99,12 @@ func (o *options) config(args []string) (target.Config, error) {
 	spec := &service.Spec{Queue: -1}
 	if len(args) == 1 {
 		var err error
-		if spec, err = load(args[0]); err != nil {
+		if spec, cfg.Graph, err = load(args[0]); err != nil {
 			return cfg, err
 		}
+	}
+	if cfg.Graph != nil && len(o.change) > 0 {
+		return cfg, fmt.Errorf("a flag changes the service, but %s has %d of them: want the change in the file", args[0], len(cfg.Graph.Services))
 	}
 	if o.status {
 		spec.Status = nil // flags replace the file's shares
@@ -126,6 +129,12 @@ func (o *options) config(args []string) (target.Config, error) {
 		return cfg, fmt.Errorf("threads = %d, want 1 or more", cfg.Threads)
 	}
 	last := spec.Servers() - 1
+	if cfg.Graph != nil {
+		last = -1
+		for i := range cfg.Graph.Services {
+			last += cfg.Graph.Services[i].Spec.Servers()
+		}
+	}
 	if cfg.Baseline {
 		last++
 	}
@@ -137,22 +146,32 @@ func (o *options) config(args []string) (target.Config, error) {
 	case cfg.Port > 0 && cfg.Port+last > 65535:
 		return cfg, fmt.Errorf("port = %d and the %d after it end at %d, want at most 65535", cfg.Port, last, cfg.Port+last)
 	}
-	cfg.Host, cfg.Service = host, spec
+	if cfg.Host = host; cfg.Graph == nil {
+		cfg.Service = spec
+	}
 	cfg.TLS, err = o.tls.config(spec.TLS)
 	return cfg, err
 }
 
-// load reads what SERVICE names.
-func load(name string) (*service.Spec, error) {
+// load reads what SERVICE names. g is nil unless it is several services, or one
+// that calls on; spec is then the entry.
+func load(name string) (spec *service.Spec, g *workloads.Graph, err error) {
 	switch {
 	case strings.Contains(name, "://"):
-		return nil, fmt.Errorf("%q is a URL, want a service file or the name of a built-in workload", name)
+		return nil, nil, fmt.Errorf("%q is a URL, want a service file or the name of a built-in workload", name)
 	case strings.Contains(name, "/") || strings.HasSuffix(name, ".yaml"):
-		return workloads.LoadService(name)
+		g, err := workloads.LoadGraph(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(g.Services) == 1 && !g.Calls() {
+			return g.Entry(), nil, nil
+		}
+		return g.Entry(), g, nil
 	}
 	w, err := workloads.Builtin(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if w.Service == nil {
 		var with []string
@@ -162,9 +181,9 @@ func load(name string) (*service.Spec, error) {
 			}
 		}
 		slices.Sort(with)
-		return nil, fmt.Errorf("the built-in workload %q has no service, want one of %s", name, strings.Join(with, ", "))
+		return nil, nil, fmt.Errorf("the built-in workload %q has no service, want one of %s", name, strings.Join(with, ", "))
 	}
-	return w.Service, nil
+	return w.Service, w.Graph, nil
 }
 
 // count reads a whole number from least on.
