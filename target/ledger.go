@@ -279,6 +279,12 @@ func (t *Target) Ledger() *Ledger { return t.ledger(nil) }
 func (t *Target) LedgerOf(run string) *Ledger { return t.ledger(&run) }
 
 func (t *Target) ledger(only *string) *Ledger {
+	out, _ := t.collect(only)
+	return out
+}
+
+// collect is ledger, with the histograms of all runs that it shows together.
+func (t *Target) collect(only *string) (*Ledger, *tally) {
 	t.reading.Lock()
 	defer t.reading.Unlock()
 	out := &Ledger{
@@ -302,7 +308,9 @@ func (t *Target) ledger(only *string) *Ledger {
 		})
 	}
 	out.Connections.Open = uint64(max(t.open.Load(), 0))
+	all := newTally(tallyKey{}, len(t.replicas))
 	for i, sum := range sums { // order does not show: sorted below
+		all.merge(sum)
 		r := sum.run()
 		if i == otherRun {
 			out.Other = &r
@@ -320,7 +328,7 @@ func (t *Target) ledger(only *string) *Ledger {
 	if out.Runs = out.Services[0].Runs; t.edges == 0 && len(t.nodes) == 1 {
 		out.Services = nil
 	}
-	return out
+	return out, all
 }
 
 // addTo adds copies of the loop's tallies to sums, all or only that of one key.

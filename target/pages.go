@@ -139,6 +139,7 @@ func (t *Target) ledgerRoutes() []route {
 	return []route{
 		{"GET", "/ledger", t.ledgerPage},
 		{"GET", "/attempts", t.attemptsPage},
+		{"GET", "/metrics", t.metricsPage()},
 		{"POST", "/reset", t.resetPage},
 	}
 }
