@@ -47,6 +47,7 @@ const (
 	Outage
 	AfterCalls
 	Ramp
+	Front
 )
 
 // Bits returns 64 uniform bits for the key. It chains one SplitMix64 finaliser

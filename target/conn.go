@@ -80,24 +80,36 @@ func (l *loop) connOf(token uint64) (uint32, *conn) {
 // accept takes every connection that waits at a listener.
 func (l *loop) accept(replica int) {
 	for fd := l.replicas[replica].fd; fd >= 0; {
-		c, again, err := engine.Accept(fd)
-		switch {
-		case again:
+		c, ok := l.acceptOne(fd)
+		if !ok {
 			return
-		case err != nil:
-			l.starved = true
-			return
-		case c < 0:
-			continue
 		}
-		if l.target.open.Add(1) > l.maxConns {
-			l.target.open.Add(-1)
-			engine.Close(c, false)
-			l.sockets.Refused++
-			continue
+		if c >= 0 {
+			l.open(c, replica)
 		}
-		l.open(c, replica)
 	}
+}
+
+// acceptOne takes a connection that waits at a listener; ok is false when there
+// is none, and fd negative when there may be more but this one is gone.
+func (l *loop) acceptOne(listener int) (fd int, ok bool) {
+	c, again, err := engine.Accept(listener)
+	switch {
+	case again:
+		return -1, false
+	case err != nil:
+		l.starved = true
+		return -1, false
+	case c < 0:
+		return -1, true
+	}
+	if l.target.open.Add(1) > l.maxConns {
+		l.target.open.Add(-1)
+		engine.Close(c, false)
+		l.sockets.Refused++
+		return -1, true
+	}
+	return c, true
 }
 
 // open makes a connection of an accepted socket and reads what it has brought.
@@ -106,6 +118,7 @@ func (l *loop) open(fd, replica int) {
 	c := l.conns.at(id)
 	rp := l.replicas[replica]
 	rp.accepted++
+	l.front.changed(rp.index, 1)
 	*c = conn{fd: fd, gen: c.gen, replica: uint16(replica), number: rp.accepted, run: noRun, rec: none, play: none, readable: true, since: l.now}
 	l.sockets.Accepted++
 	if err := l.poll.Add(fd, l.token(id)); err != nil {
@@ -143,6 +156,7 @@ func (l *loop) shut(id uint32, reset bool) {
 	l.out.give(c.rest)
 	c.fd, c.sec, c.in, c.rest = -1, nil, nil, nil
 	c.gen++
+	l.front.changed(l.replicas[c.replica].index, -1)
 	l.conns.drop(id)
 	l.target.open.Add(-1)
 }

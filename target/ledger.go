@@ -35,6 +35,8 @@ type Ledger struct {
 	Poller      string      `json:"poller"`
 	Stamps      bool        `json:"stamps"`
 	Connections Connections `json:"connections"`
+	// Front is the address in front of the replicas; nil when there is none.
+	Front *FrontLedger `json:"front,omitempty"`
 	// KnownCalls is the number of calls over which duplicates are told: see the constant.
 	KnownCalls int64 `json:"known_calls"`
 	// Runs are ordered by key; callers without Latencylab-Run have the empty one.
@@ -300,6 +302,9 @@ func (t *Target) collect(only *string) (*Ledger, *tally) {
 		out.Poller = l.poll.Method()
 		l.do(func() {
 			out.Connections.merge(&l.sockets)
+			if l.front != nil && l == t.loops[0] {
+				out.Front = l.front.ledger()
+			}
 			l.tallies.addTo(sums, only)
 			l.hops.addTo(out.Services)
 			if l.tallies.fault != nil {

@@ -85,6 +85,8 @@ type loop struct {
 	ring     ring     // the last attempts that have ended
 	ready    []uint64 // tokens of connections to go on with in the next turn
 	again    []uint64 // the same, being worked through
+	front    *front   // nil: none
+	inbox    inbox    // connections that the front has dealt to this loop
 	errands  []func() // what changes do to sockets, at the end of the turn
 	ramped   bool     // the slots of a replica change over time
 	agenda   []change // what the servers are told at an instant, the next first
@@ -173,6 +175,9 @@ func (l *loop) turn() {
 	for i := range n {
 		token, r := l.events.At(i)
 		switch {
+		case token == listenerBit|frontToken:
+			l.acceptFront()
+			continue
 		case token&listenerBit != 0:
 			l.accept(int(token &^ listenerBit))
 			continue
@@ -193,7 +198,11 @@ func (l *loop) turn() {
 		for i := range l.replicas {
 			l.accept(i)
 		}
+		if l == l.target.loops[0] {
+			l.acceptFront()
+		}
 	}
+	l.takeHanded(false)
 	l.goOn()
 	l.expire(l.now)
 	l.relay()
@@ -438,6 +447,7 @@ func (l *loop) leave(id uint32) {
 
 // closeAll ends the loop's sockets. Requests in flight stay in the tallies as such.
 func (l *loop) closeAll() {
+	l.takeHanded(true)
 	l.closeCallers()
 	l.closeListeners()
 	for id := range l.conns.items {
@@ -448,6 +458,10 @@ func (l *loop) closeAll() {
 }
 
 func (l *loop) closeListeners() {
+	if f := l.front; f != nil && l == l.target.loops[0] && f.fd >= 0 {
+		engine.Close(f.fd, false)
+		f.fd = -1
+	}
 	for _, r := range l.replicas {
 		l.closeListener(r)
 		if r.parked >= 0 {
@@ -477,6 +491,9 @@ func (l *loop) drain() {
 
 // reset, in mail, empties the tallies.
 func (l *loop) reset() {
+	if l.front != nil && l == l.target.loops[0] {
+		clear(l.front.dealt)
+	}
 	l.tallies.reset()
 	l.resets++
 	l.ring.reset()

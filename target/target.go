@@ -50,6 +50,11 @@ type Config struct {
 	Threads int
 	// Baseline adds a listener that answers 200 with the service's body at once.
 	Baseline bool
+	// Front, if not DealNone, adds one address in front of the replicas of the first
+	// service: each connection to it is dealt to one of them.
+	Front Deal
+	// FrontPort is its port. 0 means a free one.
+	FrontPort int
 	// MaxConnections bounds the open connections of all replicas; what comes
 	// beyond is closed at once and counted. 0 means the file limit less some slack.
 	MaxConnections int
@@ -134,6 +139,9 @@ func (cfg *Config) complete(replicas int, calls bool) error {
 	if cfg.AdminPort < 0 || cfg.AdminPort > math.MaxUint16 {
 		return fmt.Errorf("admin-port = %d, want 0 to %d", cfg.AdminPort, math.MaxUint16)
 	}
+	if cfg.FrontPort < 0 || cfg.FrontPort > math.MaxUint16 {
+		return fmt.Errorf("vip-port = %d, want 0 to %d", cfg.FrontPort, math.MaxUint16)
+	}
 	if cfg.Port < 0 || cfg.Port > math.MaxUint16 {
 		return fmt.Errorf("port = %d, want 0 to %d", cfg.Port, math.MaxUint16)
 	}
@@ -183,6 +191,9 @@ func (t *Target) openAll(cfg *Config) error {
 		if err := t.loops[i%cfg.Threads].listen(i, fd); err != nil {
 			return err
 		}
+	}
+	if err := t.openFront(cfg); err != nil {
+		return err
 	}
 	if err := t.connect(); err != nil {
 		return err

@@ -58,6 +58,11 @@ override it. A file may hold several services that call each other.
       --port N              port of the first replica; default 8080, 0 for free ports
       --admin-port N        port of ledger and admin on 127.0.0.1; default a free one
   -t, --threads N           event loops that the replicas share; default 1
+      --vip WORD            one address that deals connections to the replicas:
+                            round-robin, random, least
+      --vip-port N          its port; default a free one
+      --max-connections N   open at once; default the file limit less some
+      --idle T              a peer may owe bytes for so long; default 60s
       --baseline            one more server, that answers 200 at once
       --tls                 speak TLS, by an authority generated for this run
       --tls-ca-out FILE     where callers find that authority's certificate (PEM)
@@ -168,6 +173,9 @@ func (a *app) greet(t *target.Target, o *options) error {
 		for i, r := range replicas {
 			fmt.Fprintf(&b, "replica %d  %s://%v/\n", i, scheme, r)
 		}
+	}
+	if front, ok := t.Front(); ok {
+		fmt.Fprintf(&b, "vip        %s://%v/\n", scheme, front)
 	}
 	if base, ok := t.Baseline(); ok {
 		fmt.Fprintf(&b, "baseline   %s://%v/\n", scheme, base)

@@ -41,6 +41,22 @@ func newOptions() *options {
 	f.IntVar(&o.cfg.AdminPort, "admin-port", 0, "")
 	f.IntVarP(&o.cfg.Threads, "threads", "t", 1, "")
 	f.BoolVar(&o.cfg.Baseline, "baseline", false, "")
+	f.IntVar(&o.cfg.FrontPort, "vip-port", 0, "")
+	f.IntVar(&o.cfg.MaxConnections, "max-connections", 0, "")
+	f.Func("vip", "", func(word string) error {
+		d, ok := target.DealNamed(word)
+		if !ok {
+			return errors.New("want round-robin, random or least")
+		}
+		o.cfg.Front = d
+		return nil
+	})
+	f.Func("idle", "", func(text string) (err error) {
+		if o.cfg.Idle, err = units.ParseDuration(text); err == nil && o.cfg.Idle == 0 {
+			err = errors.New("want above 0")
+		}
+		return err
+	})
 	o.tls.register(f)
 	serviceFlag(o, "replicas", count(1), func(s *service.Spec, n int) { s.Replicas = n })
 	serviceFlag(o, "slots", count(1), func(s *service.Spec, n int) { s.Slots = n })
@@ -127,6 +143,13 @@ func (o *options) config(args []string) (target.Config, error) {
 	}
 	if cfg.Threads < 1 {
 		return cfg, fmt.Errorf("threads = %d, want 1 or more", cfg.Threads)
+	}
+	if f := o.flags; f.Changed("vip-port") && o.cfg.Front == target.DealNone {
+		return cfg, errors.New("--vip-port needs --vip")
+	} else if f.Changed("max-connections") && cfg.MaxConnections < 1 {
+		return cfg, fmt.Errorf("max-connections = %d, want 1 or more", cfg.MaxConnections)
+	} else if cfg.FrontPort < 0 || cfg.FrontPort > 65535 {
+		return cfg, fmt.Errorf("vip-port = %d, want 0 to 65535", cfg.FrontPort)
 	}
 	last := spec.Servers() - 1
 	if cfg.Graph != nil {
