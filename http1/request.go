@@ -55,6 +55,10 @@ type Request struct {
 	deadlineBy   DeadlineField
 	deadlineSize uint8
 	deadline     [MaxDeadline]byte
+	// The field that Watch has named, by length and digest, and the digest of its
+	// value; 0: none.
+	watchSize  uint8
+	watch, key uint64
 }
 
 // DeadlineField is a field by which a client says how much time is left, or
@@ -208,6 +212,48 @@ const (
 	fnvPrime  = 1099511628211
 )
 
+// Watch has the request that follows keep a digest of the value of the first
+// field of that name, for Key. It holds until Begin. A name beyond 255 bytes is
+// not found.
+func (p *Request) Watch(name string) {
+	if len(name) > math.MaxUint8 {
+		return
+	}
+	p.watchSize, p.watch, p.key = uint8(len(name)), foldDigest([]byte(name)), 0
+}
+
+// Key is the digest of the value of the field that Watch has named, never 0; ok
+// is false when there is none.
+func (p *Request) Key() (key uint64, ok bool) { return p.key, p.key != 0 }
+
+// watched keeps the digest of the value if the field, whose name has k bytes, is
+// the one.
+func (p *Request) watched(line []byte, k int) {
+	if p.key == 0 && foldDigest(line[:k]) == p.watch {
+		p.key = max(digest(fieldValue(line, k)), 1)
+	}
+}
+
+// foldDigest is the FNV-1a hash of a name in lower case.
+func foldDigest(name []byte) uint64 {
+	h := uint64(fnvOffset)
+	for _, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		h = (h ^ uint64(c)) * fnvPrime
+	}
+	return h
+}
+
+func digest(b []byte) uint64 {
+	h := uint64(fnvOffset)
+	for _, c := range b {
+		h = (h ^ uint64(c)) * fnvPrime
+	}
+	return h
+}
+
 // requestLine consumes "METHOD TARGET HTTP/1.x" (RFC 9112 3), single spaces,
 // and empty lines before it from b; a partial line is not consumed. A first
 // byte that no method starts with is found at once: a TLS client never sends a
@@ -334,6 +380,9 @@ func (p *Request) fields(b []byte) (n int, f Fault) {
 
 // field takes note of the field line, of which the name has k bytes.
 func (p *Request) field(line []byte, k int) Fault {
+	if p.watchSize != 0 && int(p.watchSize) == k {
+		p.watched(line, k)
+	}
 	switch k {
 	case len("grpc-timeout"):
 		p.deadlineField(line, k, DeadlineGRPC)

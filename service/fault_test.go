@@ -51,6 +51,9 @@ func TestFaultShapes(t *testing.T) {
 		{Spec{Faults: Faults{FaultBodyStall: {Interval: 3}}}, "fault.body-stall.interval: body-stall has no interval"},
 		{Spec{Faults: Faults{FaultBodyDrip: {At: &at}}}, "fault.body-drip.at: body-drip has no at"},
 		{Spec{Faults: Faults{FaultBodyDrip: {Bytes: -1}}}, "fault.body-drip.bytes = -1, want 1 to"},
+		{Spec{ScriptKey: "X-Key"}, `script-key = "X-Key" needs script`},
+		{Spec{ScriptKey: "X Key", Script: []Ending{{Status: 200}}}, `script-key = "X Key", want the name of a header`},
+		{Spec{Faults: Faults{FaultInterim: {Status: 101}}}, "fault.interim.status = 101, want 100, 102 or 103"},
 		{Spec{Faults: Faults{FaultGone: {Share: 1}}}, "fault.gone is no fault"},
 	} {
 		if err := row.spec.Validate(); err == nil || !strings.HasPrefix(err.Error(), row.want) {

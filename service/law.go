@@ -66,8 +66,9 @@ func (l *law) slowRequest(seed, call uint64, attempt uint32) bool {
 	return l.slow.Share >= 1 || l.slow.Share > 0 && draw.Uniform(seed, draw.Slow, call, attempt, 0) < l.slow.Share
 }
 
-// draw returns the service time of one attempt, and how it ends.
-func (l *law) draw(seed, call uint64, attempt uint32, slow bool) (drawn time.Duration, e Ending) {
+// draw returns the service time of one attempt, and how it ends; turn is its
+// number in the script.
+func (l *law) draw(seed, call uint64, attempt, turn uint32, slow bool) (drawn time.Duration, e Ending) {
 	size, other := l.keys(attempt)
 	if slow && l.slow.Factor == 0 {
 		drawn = l.slow.Time.drawAt(seed, draw.SlowTime, call, other, 0)
@@ -83,14 +84,14 @@ func (l *law) draw(seed, call uint64, attempt uint32, slow bool) (drawn time.Dur
 	if l.sure {
 		return drawn, Ending{Status: 200}
 	}
-	return drawn, l.ending(seed, call, attempt, other)
+	return drawn, l.ending(seed, call, turn, other)
 }
 
 // ending returns how an attempt ends that nothing else comes in the way of; key
 // is the attempt number that it is drawn under.
-func (l *law) ending(seed, call uint64, attempt, key uint32) Ending {
+func (l *law) ending(seed, call uint64, turn, key uint32) Ending {
 	if n := uint32(len(l.script)); n > 0 {
-		return l.script[min(max(attempt, 1), n)-1]
+		return l.script[min(max(turn, 1), n)-1]
 	}
 	if len(l.faults) > 0 {
 		u := draw.Uniform(seed, draw.Fault, call, key, 0)
@@ -121,7 +122,7 @@ func (l *law) ending(seed, call uint64, attempt, key uint32) Ending {
 func (sp *Spec) Draw(seed uint64, replica int, call uint64, attempt uint32) (drawn time.Duration, status uint16) {
 	l := sp.law(seed, replica)
 	slow := l.slow.By != SlowByWindow && l.slowRequest(seed, call, attempt)
-	drawn, e := l.draw(seed, call, attempt, slow)
+	drawn, e := l.draw(seed, call, attempt, attempt, slow)
 	return drawn, e.Status
 }
 
@@ -137,7 +138,11 @@ func (s *Server) draw(r *Request, now clock.Time) (time.Duration, Ending) {
 	default:
 		slow = s.law.slowRequest(s.seed, r.Call, r.Attempt)
 	}
-	return s.law.draw(s.seed, r.Call, r.Attempt, slow)
+	turn := r.Attempt
+	if r.Key != 0 && len(s.law.script) > 0 {
+		turn = s.keys.next(r.Key)
+	}
+	return s.law.draw(s.seed, r.Call, r.Attempt, turn, slow)
 }
 
 // floorDiv returns a/b rounded down; b is above 0.

@@ -25,6 +25,9 @@ func (s *Server) Replace(spec *Spec, now clock.Time) (started []Step) {
 	n.jobs, n.free, n.busy, n.open = s.jobs, s.free, s.busy, s.open
 	n.work, n.worked, n.counts = s.work, s.worked, s.counts
 	n.queue.turns = s.queue.turns
+	if n.scriptKey == s.scriptKey {
+		n.keys = s.keys
+	}
 	n.stalls.begin(s.base, s.marks)
 	n.stalls.held = s.stalls.held
 	if n.window.Per == s.window.Per {

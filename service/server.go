@@ -40,6 +40,9 @@ type Server struct {
 	thrash  Thrash
 	window  window // Per 0: none
 	shapes  *[Kinds]Shape
+	// What counts the script of callers that number no attempts.
+	scriptKey string
+	keys      keys
 
 	jobs  []job // slab by Job; jobs[0] is never used
 	free  Job   // first of the free jobs, linked by next; 0: none
@@ -104,6 +107,7 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 		thrash:     spec.Thrash,
 		window:     window{Capacity: spec.Capacity},
 		shapes:     spec.Faults.shapes(),
+		scriptKey:  spec.ScriptKey,
 		queue:      queue{discipline: spec.Discipline, seed: seed, replica: uint32(replica)},
 	}
 	if s.shed == 0 {
@@ -303,6 +307,12 @@ func (s *Server) Shed(j Job) bool { return s.known(j).full }
 
 // Hangs reports whether j is never answered.
 func (s *Server) Hangs(j Job) bool { return s.known(j).state == hung }
+
+// ScriptKey is that of the spec.
+func (s *Server) ScriptKey() string { return s.scriptKey }
+
+// ForgetKeys begins the script anew for every value of ScriptKey.
+func (s *Server) ForgetKeys() { s.keys = keys{} }
 
 // Shape returns what f looks like in this service.
 func (s *Server) Shape(f Fault) *Shape { return &s.shapes[f] }

@@ -51,6 +51,11 @@ type Spec struct {
 	// that of attempt 1, the last that of all later ones too. It stands in place
 	// of Status and Faults.
 	Script []Ending
+	// ScriptKey, if set, is the name of a request header. Callers that do not number
+	// their attempts then meet the script by the number of the request among those
+	// with the same value at the replica; a request without the header among all
+	// without.
+	ScriptKey string
 	// RetryAfter is sent with 429 and 503 answers, in whole seconds (RFC 9110
 	// 10.2.3). 0 means none.
 	RetryAfter time.Duration
@@ -264,6 +269,9 @@ type Request struct {
 	Attempt uint32
 	// Conn identifies the connection that it came by; 0: not known.
 	Conn uint64
+	// Key, if not 0, stands for the value of Spec.ScriptKey, or for its absence: the
+	// caller does not number its attempts.
+	Key uint64
 	// Fresh says that the connection has carried no request before.
 	Fresh bool
 	// Deadline is the instant after which nobody wants the answer. clock.Never:

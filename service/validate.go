@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"latencylab/units"
@@ -227,6 +228,10 @@ func (sp *Spec) validateEndings() error {
 		return err
 	}
 	switch {
+	case sp.ScriptKey != "" && len(sp.Script) == 0:
+		return fmt.Errorf("script-key = %q needs script", sp.ScriptKey)
+	case sp.ScriptKey != "" && !fieldName(sp.ScriptKey):
+		return fmt.Errorf("script-key = %q, want the name of a header such as X-Key", sp.ScriptKey)
 	case len(sp.Script) == 0:
 		return nil
 	case len(sp.Faults.shares()) > 0:
@@ -243,6 +248,17 @@ func (sp *Spec) validateEndings() error {
 		}
 	}
 	return nil
+}
+
+// fieldName reports whether a name is one of a header field (RFC 9110 5.6.2), of
+// at most 100 letters, digits and signs.
+func fieldName(name string) bool {
+	for _, c := range []byte(name) {
+		if !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return len(name) > 0 && len(name) <= 100
 }
 
 // maxScript is the number of attempts that a script may tell apart.

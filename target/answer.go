@@ -235,6 +235,7 @@ func (l *loop) ended(id uint32) {
 		return
 	}
 	c.req.Begin()
+	c.watch(l.replicas[c.replica])
 	c.state, c.since = reading, l.now
 	c.part, c.continued = false, false
 	if len(c.in) > 0 || c.readable || c.hungUp {

@@ -120,6 +120,7 @@ func (l *loop) open(fd, replica int) {
 	rp.accepted++
 	l.front.changed(rp.index, 1)
 	*c = conn{fd: fd, gen: c.gen, replica: uint16(replica), number: rp.accepted, run: noRun, rec: none, play: none, readable: true, since: l.now}
+	c.watch(rp)
 	l.sockets.Accepted++
 	if err := l.poll.Add(fd, l.token(id)); err != nil {
 		l.close(id)
@@ -130,6 +131,29 @@ func (l *loop) open(fd, replica int) {
 	}
 	l.idle.Set(id, l.now.Add(l.patience))
 	l.resume(id)
+}
+
+// watch has the next request on the connection keep what its script goes by.
+func (c *conn) watch(rp *replica) {
+	if name := rp.server.ScriptKey(); name != "" {
+		c.req.Watch(name)
+	}
+}
+
+// scriptKey is what the script of the request goes by: 0, the attempt, where its
+// caller numbers its calls or names a run; see service.Spec.ScriptKey.
+func (c *conn) scriptKey(rp *replica) uint64 {
+	if rp.server.ScriptKey() == "" {
+		return 0
+	}
+	_, numbered := c.req.LabCall()
+	if _, run := c.req.LabRun(); numbered || run {
+		return 0
+	}
+	if key, ok := c.req.Key(); ok {
+		return key
+	}
+	return 1 // of all without
 }
 
 // close ends a connection. A request that it still carries goes on without it.

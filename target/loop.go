@@ -357,7 +357,7 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	run := l.tallies.find(key, rp.node)
 	r := l.records.take()
 	deadline := l.deadline(c, at)
-	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Fresh: !c.again, Deadline: deadline}, at)
+	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Fresh: !c.again, Key: c.scriptKey(rp), Deadline: deadline}, at)
 	*l.records.at(r) = record{
 		job: job, due: clock.Never, conn: id, request: none, replica: c.replica, run: run,
 		call: call, attempt: attempt, numbered: numbered, read: unread,
@@ -508,6 +508,7 @@ func (l *loop) reset() {
 	}
 	for _, r := range l.replicas {
 		r.arrivals = 0
+		r.server.ForgetKeys()
 	}
 	l.sockets = Connections{}
 	l.hops.reset()

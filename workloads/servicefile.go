@@ -127,6 +127,7 @@ func serviceFields(s *service.Spec, body *int64) []field {
 		{"status", func(v value) error { return setStatus(s, v) }},
 		{"fault", func(v value) error { return setFaults(&s.Faults, v) }},
 		{"script", func(v value) error { return setScript(&s.Script, v) }},
+		{"script-key", textField(&s.ScriptKey, "the name of a header such as X-Key", func(s string) (string, error) { return s, nil })},
 		{"retry-after", spanField(&s.RetryAfter)},
 		{"cancel", wordField(&s.Cancel, "none, queued or running", service.CancelNamed)},
 		{"cancel-cost", spanField(&s.CancelCost)},

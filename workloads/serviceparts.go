@@ -145,6 +145,9 @@ func (y *yamlWriter) endings(s *service.Spec) {
 		words = append(words, e.String())
 	}
 	y.list("script", words)
+	if s.ScriptKey != "" {
+		y.word("script-key", s.ScriptKey)
+	}
 }
 
 // schedules writes outages and stalls.
