@@ -116,6 +116,7 @@ func (l *loop) connect(n *node, k int, cfg engine.CallerConfig) error {
 func (l *loop) foresee(id uint32, c *conn, key http1.Run, deadline clock.Time) {
 	i := l.hops.requests.take()
 	q := l.hops.requests.at(i)
+	l.target.calling.Add(1)
 	rec := l.records.at(id)
 	*q = request{
 		record: id, replica: c.replica, run: key, deadline: deadline,
@@ -129,9 +130,15 @@ func (l *loop) foresee(id uint32, c *conn, key http1.Run, deadline clock.Time) {
 
 // forget drops what foresee has noted of a record.
 func (l *loop) forget(rec *record) {
-	if rec.request != none {
-		l.hops.requests.drop(rec.request)
-		rec.request = none
+	if rec.request == none {
+		return
+	}
+	l.hops.requests.drop(rec.request)
+	rec.request = none
+	if l.target.calling.Add(-1) == 0 && l.draining {
+		for _, o := range l.target.loops { // what is called may end now
+			o.poll.Wake()
+		}
 	}
 }
 
@@ -385,4 +392,14 @@ func (l *loop) closeCallers() {
 		e.caller.Close()
 	}
 	l.hops.edges = nil
+}
+
+// drained reports whether nothing keeps the loop from its end: no request, here
+// or at a service that may call one of its own.
+func (l *loop) drained() bool {
+	if !l.draining || l.target.calling.Load() > 0 {
+		return false
+	}
+	l.closeUnused(true)
+	return l.conns.used() == 0 && l.records.used() == 0
 }

@@ -203,3 +203,25 @@ func TestHopForwardsDeadline(t *testing.T) {
 		}
 	}
 }
+
+// TestHopDrain: a request that is under way may still call what it has not yet
+// called, on whichever loop.
+func TestHopDrain(t *testing.T) {
+	for _, threads := range []int{1, 3} {
+		tg := chain(t, threads, `services: {a: {time: 150ms, calls: [{to: b}]}, b: {time: 50ms, calls: [{to: c}]}, c: {time: 50ms}}`)
+		warm := dial(t, tg.Services()[2].Replicas[0]) // a caller from outside, which stays
+		warm.send(plainGet)
+		warm.answer("GET")
+		c := dial(t, tg.Replicas()[0])
+		c.send(plainGet)
+		settle(t, "arrival", func() bool { s := tg.Ledger().Service("a").Total(); return s.Arrived == 1 })
+		ended := make(chan bool, 1)
+		go func() { ended <- tg.Drain(patience) }()
+		if resp, _ := c.answer("GET"); resp.StatusCode != 200 {
+			t.Errorf("%d threads: status %d, want 200", threads, resp.StatusCode)
+		}
+		if !<-ended {
+			t.Errorf("%d threads: the drain was not clean", threads)
+		}
+	}
+}

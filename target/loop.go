@@ -216,7 +216,7 @@ func (l *loop) turn() {
 		f()
 	default:
 	}
-	if l.draining && l.conns.used() == 0 && l.records.used() == 0 {
+	if l.drained() {
 		l.stopped = true
 	}
 }
@@ -463,11 +463,16 @@ func (l *loop) closeListeners() {
 		f.fd = -1
 	}
 	for _, r := range l.replicas {
-		l.closeListener(r)
-		if r.parked >= 0 {
-			engine.Close(r.parked, false)
-			r.parked = -1
-		}
+		l.closeListenerOf(r)
+	}
+}
+
+// closeListenerOf closes the listener of a replica and what holds its address.
+func (l *loop) closeListenerOf(r *replica) {
+	l.closeListener(r)
+	if r.parked >= 0 {
+		engine.Close(r.parked, false)
+		r.parked = -1
 	}
 }
 
@@ -479,11 +484,23 @@ func (l *loop) closeListener(r *replica) {
 }
 
 // drain, in mail: no new connections, and none is kept for another request.
+// Services that others call go on for as long as a request may need them.
 func (l *loop) drain() {
-	l.closeListeners()
 	l.draining = true
+	l.closeUnused(false)
+}
+
+// closeUnused closes the listeners, and the connections without a request, of all
+// services, or but of those that others call.
+func (l *loop) closeUnused(called bool) {
+	for _, r := range l.replicas {
+		if called || !r.node.called {
+			l.closeListenerOf(r)
+		}
+	}
 	for id := range l.conns.items {
-		if c := l.conns.at(uint32(id)); c.fd >= 0 && (c.state == shaking || c.state == reading && !c.begun()) {
+		c := l.conns.at(uint32(id))
+		if c.fd >= 0 && (c.state == shaking || c.state == reading && !c.begun()) && (called || !l.replicas[c.replica].node.called) {
 			l.close(uint32(id))
 		}
 	}

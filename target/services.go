@@ -25,6 +25,8 @@ type node struct {
 	first int    // number of its first replica among all
 	seed  uint64 // keys its draws
 	edges int    // number of its first call among all
+	// called: another service calls it, so that it serves on while others drain.
+	called bool
 }
 
 // seedOf keys the draws of service i: the first has the target's own seed.
@@ -43,6 +45,13 @@ func (t *Target) setNodes(g *workloads.Graph) {
 		t.nodes = append(t.nodes, &node{Node: n, index: i, first: first, seed: seedOf(t.seed, i), edges: edges})
 		first += n.Spec.Servers()
 		edges += len(n.Calls)
+	}
+	for _, n := range t.nodes {
+		for k := range n.Calls {
+			if to := n.Calls[k].To; to >= 0 {
+				t.nodes[to].called = true
+			}
+		}
 	}
 	t.servers, t.edges = first, edges
 }

@@ -70,8 +70,9 @@ type Config struct {
 // goroutine.
 type Target struct {
 	nodes    []*node
-	servers  int // replicas of all services
-	edges    int // calls of all services
+	calling  atomic.Int64 // requests of services that call on, of all loops
+	servers  int          // replicas of all services
+	edges    int          // calls of all services
 	seed     uint64
 	began    time.Time
 	loops    []*loop
