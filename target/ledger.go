@@ -44,6 +44,8 @@ type Ledger struct {
 	// Services are all services of a file in which some call others, the entry
 	// first, whose Runs and Replicas are those above.
 	Services []ServiceLedger `json:"services,omitempty"`
+	// Record counts the readers of the full record since the target began.
+	Record RecordLedger `json:"record"`
 	// Other counts the requests of run keys beyond MaxRuns; nil when there are none.
 	Other *Run `json:"other,omitempty"`
 	// Warnings say what limits the record.
@@ -312,6 +314,7 @@ func (t *Target) collect(only *string) (*Ledger, *tally) {
 			}
 		})
 	}
+	out.Record = RecordLedger{t.following.readers.Load(), t.following.records.Load(), t.following.lost.Load()}
 	out.Connections.Open = uint64(max(t.open.Load(), 0))
 	all := newTally(tallyKey{}, len(t.replicas))
 	for i, sum := range sums { // order does not show: sorted below

@@ -61,6 +61,8 @@ var (
 	descWorkTime   = desc("work_time_seconds", "From the begin of the work on a request to its end.")
 	descQueueWait  = desc("queue_wait_seconds", "From the arrival of a request to the begin of its work.")
 	descDelayError = desc("delay_error_seconds", "How much later than due answers were written.")
+	descRecorded   = desc("stream_records_total", "Records that readers of the full record were given.")
+	descLost       = desc("stream_lost_records_total", "Records that readers of the full record have lost.")
 	descReadDelay  = desc("read_delay_seconds", "How long requests lay in the kernel before they were read.")
 )
 
@@ -81,6 +83,8 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	send(descOpen, prometheus.GaugeValue, float64(c.Open))
 	count(descAccepted, c.Accepted)
 	count(descRefused, c.Refused)
+	count(descRecorded, l.Record.Records)
+	count(descLost, l.Record.Lost)
 	count(descTimedOut, c.TimedOut)
 	count(descBad, c.Bad400, "400")
 	count(descBad, c.Bad431, "431")

@@ -24,6 +24,9 @@ type pages struct {
 	adminLn, baseLn     net.Listener
 	adminAddr, baseAddr netip.AddrPort
 	serving             sync.WaitGroup
+	streams             chan struct{} // holds one for each stream that is read
+	quit                chan struct{} // closed when streams are to end
+	quitting            sync.Once
 	attempts            chan struct{} // holds one for each page of attempts that is being made
 }
 
@@ -55,6 +58,7 @@ func (t *Target) wellKnown(replica int) []byte {
 
 // open takes the listeners; close gives them back, whatever open returns.
 func (p *pages) open(t *Target, cfg *Config) (err error) {
+	p.streams, p.quit = make(chan struct{}, streamReaders), make(chan struct{})
 	p.attempts = make(chan struct{}, attemptPages)
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	p.adminLn, p.adminAddr, err = listenPage(netip.AddrPortFrom(loopback, uint16(cfg.AdminPort)))
@@ -111,6 +115,9 @@ func (p *pages) serve() {
 
 // close closes the listeners and waits a moment for callers.
 func (p *pages) close() {
+	if p.quit != nil {
+		p.quitting.Do(func() { close(p.quit) })
+	}
 	for _, ln := range []net.Listener{p.adminLn, p.baseLn} {
 		if ln != nil {
 			ln.Close()
@@ -139,6 +146,7 @@ func (t *Target) ledgerRoutes() []route {
 	return []route{
 		{"GET", "/ledger", t.ledgerPage},
 		{"GET", "/attempts", t.attemptsPage},
+		{"GET", "/stream", t.streamPage},
 		{"GET", "/metrics", t.metricsPage()},
 		{"POST", "/reset", t.resetPage},
 	}

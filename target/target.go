@@ -69,25 +69,26 @@ type Config struct {
 // Target is a running set of replicas. Its methods may be called from any
 // goroutine.
 type Target struct {
-	nodes    []*node
-	calling  atomic.Int64 // requests of services that call on, of all loops
-	servers  int          // replicas of all services
-	edges    int          // calls of all services
-	seed     uint64
-	began    time.Time
-	loops    []*loop
-	replicas []netip.AddrPort
-	holds    atomic.Pointer[holding]
-	tls      *tls.Config // nil: plain HTTP
-	ca       *Authority  // nil: none was generated
-	runs     registry
-	calls    calls
-	kept     int          // attempts that each loop keeps, a power of two
-	open     atomic.Int64 // connections of all loops
-	reading  sync.Mutex   // the ledger is read or reset as a whole
-	changing sync.Mutex   // one change at a time
-	pages    pages
-	failed   chan error
+	nodes     []*node
+	calling   atomic.Int64 // requests of services that call on, of all loops
+	servers   int          // replicas of all services
+	edges     int          // calls of all services
+	seed      uint64
+	began     time.Time
+	loops     []*loop
+	replicas  []netip.AddrPort
+	holds     atomic.Pointer[holding]
+	tls       *tls.Config // nil: plain HTTP
+	ca        *Authority  // nil: none was generated
+	runs      registry
+	calls     calls
+	following following
+	kept      int          // attempts that each loop keeps, a power of two
+	open      atomic.Int64 // connections of all loops
+	reading   sync.Mutex   // the ledger is read or reset as a whole
+	changing  sync.Mutex   // one change at a time
+	pages     pages
+	failed    chan error
 }
 
 // Start opens all listeners and begins to serve. On an error nothing is left

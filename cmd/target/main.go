@@ -6,6 +6,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"latencylab/engine"
+	"latencylab/results"
 	"latencylab/target"
 	"latencylab/units"
 )
@@ -56,6 +58,8 @@ override it. A file may hold several services that call each other.
       --seed N              keys the draws; default 1
       --host ADDR           address to listen on; default 127.0.0.1
       --port N              port of the first replica; default 8080, 0 for free ports
+      --record FILE         the record of every attempt, as lines of JSON
+      --ledger-out FILE     the ledger at the end
       --admin-port N        port of ledger and admin on 127.0.0.1; default a free one
   -t, --threads N           event loops that the replicas share; default 1
       --vip WORD            one address that deals connections to the replicas:
@@ -152,7 +156,60 @@ func (a *app) run(args []string) error {
 	if err := a.greet(t, o); err != nil {
 		return err
 	}
-	return a.wait(t)
+	stop, err := a.record(t, o.record)
+	if err != nil {
+		return err
+	}
+	err = a.wait(t)
+	t.Stop()
+	stop()
+	if lost := t.Ledger().Record.Lost; o.record != "" && lost > 0 {
+		fmt.Fprintf(a.stderr, "target: %s records were lost\n", units.Count(lost))
+	}
+	if e := a.writeLedger(t.Ledger(), o.ledgerOut); err == nil {
+		err = e
+	}
+	return err
+}
+
+// record begins the full record in a new file of that name, if there is one;
+// stop ends it.
+func (a *app) record(t *target.Target, name string) (stop func(), err error) {
+	if name == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("--record: %w", err)
+	}
+	end := t.Record(f, func(err error) {
+		fmt.Fprintf(a.stderr, "target: --record: %v; records are lost until it can be written again\n", err)
+	})
+	return func() {
+		end()
+		if err := f.Close(); err != nil {
+			fmt.Fprintf(a.stderr, "target: --record: %v\n", err)
+		}
+	}, nil
+}
+
+// writeLedger writes the ledger to a file in one step, if one is named; when
+// that fails it goes to standard output.
+func (a *app) writeLedger(l *target.Ledger, name string) error {
+	if name == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		return fmt.Errorf("--ledger-out: %w", err)
+	}
+	b = append(b, '\n')
+	err = results.WriteFile(name, func(w io.Writer) error { _, err := w.Write(b); return err })
+	if err != nil {
+		a.stdout.Write(b)
+		return fmt.Errorf("--ledger-out: %w; it was printed instead", err)
+	}
+	return nil
 }
 
 // greet prints where the servers are.

@@ -23,6 +23,9 @@ type options struct {
 	version bool
 	cfg     target.Config
 	host    string
+	// record and ledgerOut are the files for the full record and for the ledger at
+	// the end; "" for none.
+	record, ledgerOut string
 	// change holds what the flags say about the service, in the order typed.
 	change []func(*service.Spec)
 	status bool // --status was given
@@ -38,6 +41,8 @@ func newOptions() *options {
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "")
 	f.StringVar(&o.host, "host", "127.0.0.1", "")
 	f.IntVar(&o.cfg.Port, "port", 8080, "")
+	f.StringVar(&o.record, "record", "", "")
+	f.StringVar(&o.ledgerOut, "ledger-out", "", "")
 	f.IntVar(&o.cfg.AdminPort, "admin-port", 0, "")
 	f.IntVarP(&o.cfg.Threads, "threads", "t", 1, "")
 	f.BoolVar(&o.cfg.Baseline, "baseline", false, "")
