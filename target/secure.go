@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"net/netip"
 	"slices"
 	"syscall"
 
@@ -60,8 +61,10 @@ func (t *Target) secure(cfg *Config) error {
 // names are those of the generated certificate.
 func names(cfg *Config) []string {
 	all := append([]string{"localhost", "127.0.0.1", "::1"}, cfg.TLS.Names...)
-	if host := cfg.Host.WithZone("").String(); !cfg.Host.IsUnspecified() && !slices.Contains(all, host) {
-		all = append(all, host)
+	for _, a := range append([]netip.Addr{cfg.Host}, cfg.Hosts...) {
+		if host := a.WithZone("").String(); !a.IsUnspecified() && !slices.Contains(all, host) {
+			all = append(all, host)
+		}
 	}
 	return all
 }

@@ -40,6 +40,9 @@ type Config struct {
 	// Host is the address that replicas and baseline listen on. The zero Addr
 	// means 127.0.0.1.
 	Host netip.Addr
+	// Hosts, if not empty, are the addresses of the replicas by number, in place of
+	// Host; all have the same port.
+	Hosts []netip.Addr
 	// Port is that of the first replica; the others take the ports after it, and
 	// the baseline the one after the last. 0 means free ports for all.
 	Port int
@@ -134,6 +137,9 @@ func (cfg *Config) complete(replicas int, calls bool) error {
 	if !cfg.Host.IsValid() {
 		cfg.Host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
+	if n := len(cfg.Hosts); n > 0 && n != replicas {
+		return fmt.Errorf("hosts has %d addresses, want %d: one for each replica", n, replicas)
+	}
 	if cfg.Idle <= 0 {
 		cfg.Idle = DefaultIdle
 	}
@@ -181,11 +187,7 @@ func (t *Target) openAll(cfg *Config) error {
 		t.loops = append(t.loops, l)
 	}
 	for i := range t.servers {
-		port := uint16(0)
-		if cfg.Port > 0 {
-			port = uint16(cfg.Port + i)
-		}
-		fd, addr, err := listen(netip.AddrPortFrom(cfg.Host, port))
+		fd, addr, err := listen(t.place(cfg, i))
 		if err != nil {
 			return err
 		}
@@ -209,6 +211,19 @@ func (t *Target) openAll(cfg *Config) error {
 		}
 	}
 	return nil
+}
+
+// place is where replica i is to listen; those before it do already.
+func (t *Target) place(cfg *Config, i int) netip.AddrPort {
+	switch {
+	case len(cfg.Hosts) > 0 && i > 0:
+		return netip.AddrPortFrom(cfg.Hosts[i], t.replicas[0].Port())
+	case len(cfg.Hosts) > 0:
+		return netip.AddrPortFrom(cfg.Hosts[0], uint16(cfg.Port))
+	case cfg.Port > 0:
+		return netip.AddrPortFrom(cfg.Host, uint16(cfg.Port+i))
+	}
+	return netip.AddrPortFrom(cfg.Host, 0)
 }
 
 // listen is engine.Listen with the reason of a failure in words.

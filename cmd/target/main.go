@@ -57,6 +57,7 @@ override it. A file may hold several services that call each other.
       --body SIZE           length of the answer's body
       --seed N              keys the draws; default 1
       --host ADDR           address to listen on; default 127.0.0.1
+      --hosts FROM-TO,…     an address for each replica, all on one port
       --port N              port of the first replica; default 8080, 0 for free ports
       --record FILE         the record of every attempt, as lines of JSON
       --ledger-out FILE     the ledger at the end

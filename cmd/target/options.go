@@ -48,6 +48,10 @@ func newOptions() *options {
 	f.BoolVar(&o.cfg.Baseline, "baseline", false, "")
 	f.IntVar(&o.cfg.FrontPort, "vip-port", 0, "")
 	f.IntVar(&o.cfg.MaxConnections, "max-connections", 0, "")
+	f.Func("hosts", "", func(text string) (err error) {
+		o.cfg.Hosts, err = hosts(text)
+		return err
+	})
 	f.Func("vip", "", func(word string) error {
 		d, ok := target.DealNamed(word)
 		if !ok {
@@ -132,6 +136,14 @@ func (o *options) config(args []string) (target.Config, error) {
 	}
 	for _, change := range o.change {
 		change(spec)
+	}
+	if n := len(cfg.Hosts); n > 0 && cfg.Graph == nil {
+		if spec.Replicas == 0 {
+			spec.Replicas = n
+		}
+		if spec.Replicas != n {
+			return cfg, fmt.Errorf("--hosts names %d addresses, want %d: one for each replica", n, spec.Replicas)
+		}
 	}
 	if err := spec.Validate(); err != nil {
 		return cfg, err
