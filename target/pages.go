@@ -147,6 +147,7 @@ func (t *Target) ledgerRoutes() []route {
 		{"GET", "/ledger", t.ledgerPage},
 		{"GET", "/attempts", t.attemptsPage},
 		{"GET", "/stream", t.streamPage},
+		{"GET", "/live", t.livePage},
 		{"GET", "/metrics", t.metricsPage()},
 		{"POST", "/reset", t.resetPage},
 	}

@@ -86,6 +86,7 @@ type Target struct {
 	runs      registry
 	calls     calls
 	following following
+	live      live
 	kept      int          // attempts that each loop keeps, a power of two
 	open      atomic.Int64 // connections of all loops
 	reading   sync.Mutex   // the ledger is read or reset as a whole
