@@ -79,3 +79,15 @@ func BenchmarkAnswers(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "answers/s")
 	runtime.KeepAlive(tg)
 }
+
+// BenchmarkBacklog asks for the backlog of 20 replicas over the admin listener.
+func BenchmarkBacklog(b *testing.B) {
+	tg := begin(b, Config{Service: &service.Spec{Replicas: 20}})
+	r := NewRemote(tg.Admin())
+	defer r.Close()
+	for b.Loop() {
+		if _, err := r.Backlog(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
