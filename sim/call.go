@@ -51,6 +51,9 @@ type attempt struct {
 	wanted  bool
 	book    uint8 // of the call
 	gone    bool  // the server knows that the caller has left, and works on
+	joined  bool  // its service calls on for it: job is its join
+	// deadline is what the request has told, where its service calls on; Never: nothing.
+	deadline clock.Time
 	// Of an answer that a fault spoils: it is under way, the client has heard of it,
 	// and so many pieces are to come.
 	playing, heard bool
@@ -171,7 +174,7 @@ func (w *world) send(i uint32, c *call, act *policy.Action) {
 		w.attempts = append(w.attempts, attempt{})
 		w.grown(len(w.attempts))
 	}
-	w.attempts[n] = attempt{sent: w.now, id: c.id, call: i, number: act.Attempt, replica: act.Replica, slot: act.Slot, kind: act.Kind, wanted: true, book: c.book}
+	w.attempts[n] = attempt{sent: w.now, id: c.id, call: i, number: act.Attempt, replica: act.Replica + w.lanes[c.book>>1].first, slot: act.Slot, kind: act.Kind, wanted: true, book: c.book}
 	c.slots[act.Slot] = n
 	w.book[c.book].Sent(act.Kind)
 	w.cur[c.book].Sent++
@@ -189,7 +192,9 @@ func (w *world) send(i uint32, c *call, act *policy.Action) {
 // arrive gives an attempt to its server.
 func (w *world) arrive(n uint32) {
 	a := &w.attempts[n]
-	if w.lanes[a.book>>1].toHop {
+	l := &w.lanes[a.book>>1]
+	if l.toHop && !l.works {
+		a.deadline = w.heard(a)
 		w.enter(n)
 		return
 	}
@@ -198,13 +203,14 @@ func (w *world) arrive(n uint32) {
 		return
 	}
 	s := w.servers[a.replica]
-	j, st := s.Begin(service.Request{Tag: n, Call: a.id, Attempt: a.number, Deadline: w.heard(a)}, w.now)
+	a.deadline = w.heard(a)
+	j, st := s.Begin(service.Request{Tag: n, Call: a.id, Attempt: a.number, Deadline: a.deadline}, w.now)
 	a.job = j
 	w.arrived(s, a)
 	if st.Job == 0 && s.Hangs(j) {
 		w.books.Faults[service.FaultHang]++
 	}
-	if a.number == 1 {
+	if a.number == 1 && (w.cfg.Graph == nil || l.next == 0) {
 		w.draws += draw.Mix(a.id, 1, uint64(s.Drawn(j)))
 	}
 	server := a.replica
@@ -237,7 +243,8 @@ func (w *world) ended(n uint32) {
 	server := a.replica
 	ans, st := w.servers[server].End(a.job, w.now)
 	spoiled := ans.Fault.Spoils() && !a.gone
-	if !spoiled {
+	calls := w.callsOn(a, &ans)
+	if !spoiled && !calls {
 		w.replied(ans.Fault, a.gone)
 	}
 	if ans.Shed {
@@ -249,6 +256,10 @@ func (w *world) ended(n uint32) {
 	a.status, a.hint, a.fault = ans.Status, ans.RetryAfter, ans.Fault
 	if spoiled {
 		w.perform(n, &ans)
+		return
+	}
+	if calls {
+		w.enter(n)
 		return
 	}
 	if w.cfg.Net == 0 || !a.wanted {
@@ -364,7 +375,7 @@ func (w *world) left(n uint32) {
 func (w *world) vacate(n uint32) {
 	a := &w.attempts[n]
 	switch {
-	case w.lanes[a.book>>1].toHop:
+	case a.joined:
 		w.forsaken(n)
 		return
 	case a.playing:

@@ -93,21 +93,50 @@ func (c *Config) checkHops() error {
 	return nil
 }
 
-// hop is the state of one Hop.
+// hop is one hop, or one service of a graph.
 type hop struct {
-	*Hop
-	lane  uint8
-	calls uint64 // begun, which numbers them
+	edges           []hopEdge
+	cancels, silent bool
+	after           service.Dist // its own work after its calls
+	seed            uint64
+	first           uint16 // number of its first server among all
+}
+
+// hopEdge is one call of a hop, a client of its own for each replica.
+type hopEdge struct {
+	lane      uint8
+	fan, need int
+	place     int // of its first copy in join.kids
+	optional  bool
+	after     uint64   // bit k: call k comes before it
+	ids       []uint64 // by replica: the number of its next call
+	step      uint64   // from one number to the next
+}
+
+// copies is the number of calls for one request.
+func (h *hop) copies() int {
+	if len(h.edges) == 0 {
+		return 0
+	}
+	e := &h.edges[len(h.edges)-1]
+	return e.place + e.fan
 }
 
 // join is what becomes of one request at a hop.
 type join struct {
 	attempt uint32 // the request; 0: the join is free
 	next    uint32 // in the free list
-	need    int    // calls that must still end ok
-	spare   int    // calls that may still fail
 	silent  bool   // it has failed and is not answered
-	kids    []uint32
+	begun   uint64 // bit k: call k was begun
+	ended   uint64 // bit k: call k has ended ok, or is left out
+	left    []remains
+	kids    []uint32 // open calls
+}
+
+// remains is what may still come of the copies of a call.
+type remains struct {
+	need  int // must still end ok
+	spare int // may still fail
 }
 
 // newHops makes the lanes of the chain. Each has a seed of its own: its calls
@@ -122,7 +151,10 @@ func (w *world) newHops(servers int) {
 		w.addLane(&h.Policy, replicas, 1, draw.Mix(w.cfg.Seed, uint64(i)+1, 0))
 		l := &w.lanes[len(w.lanes)-1]
 		l.toHop, l.next = i+1 < len(w.cfg.Hops), i+1
-		w.hops = append(w.hops, hop{Hop: h, lane: uint8(len(w.lanes) - 1)})
+		w.hops = append(w.hops, hop{
+			cancels: h.Cancels, silent: h.Silent,
+			edges: []hopEdge{{lane: uint8(len(w.lanes) - 1), fan: h.fan(), need: h.need(), ids: []uint64{0}, step: 1}},
+		})
 	}
 	if len(w.hops) > 0 {
 		w.joins = make([]join, 1)
@@ -164,47 +196,104 @@ func (w *world) enter(n uint32) {
 		w.freeJoin = w.joins[j].next
 	} else {
 		j = uint32(len(w.joins))
-		w.joins = append(w.joins, join{kids: make([]uint32, h.fan())})
+		w.joins = append(w.joins, join{})
 	}
 	jn := &w.joins[j]
-	if len(jn.kids) < h.fan() {
-		jn.kids = make([]uint32, h.fan())
+	kids, left := jn.kids[:0], jn.left[:0]
+	for range h.copies() {
+		kids = append(kids, 0)
 	}
-	jn.attempt, jn.need, jn.spare, jn.silent = n, h.need(), h.fan()-h.need(), false
-	a.job = service.Job(j)
-	r := policy.Request{Intended: w.now, Idempotent: w.cfg.Idempotent}
-	if d := w.heard(a); d != clock.Never {
-		r.Deadline = d
+	for k := range h.edges {
+		left = append(left, remains{h.edges[k].need, h.edges[k].fan - h.edges[k].need})
 	}
-	own := book(h.lane, a.book&1 == burnBook)
-	for part := range h.fan() {
-		if w.joins[j].attempt != n {
-			return // decided by calls that ended at once
+	*jn = join{attempt: n, kids: kids, left: left}
+	a.job, a.joined = service.Job(j), true
+	w.callFor(j)
+}
+
+// callFor begins the calls of a request that wait for no other.
+func (w *world) callFor(j uint32) {
+	n := w.joins[j].attempt
+	h := &w.hops[w.lanes[w.attempts[n].book>>1].next]
+	for k := range h.edges {
+		e, bit := &h.edges[k], uint64(1)<<k
+		if jn := &w.joins[j]; jn.begun&bit != 0 || e.after&^jn.ended != 0 {
+			continue
 		}
-		r.ID = h.calls
-		h.calls++
-		i := w.take(r.ID, w.now, own)
-		w.inner++
-		c := &w.calls[i]
-		c.from, c.part = j, uint32(part)
-		w.joins[j].kids[part] = i
-		w.apply(i, c.k.Start(w.lanes[h.lane].clients[0], r, w.now))
+		w.joins[j].begun |= bit
+		for part := range e.fan {
+			if w.joins[j].attempt != n {
+				return // decided by calls that ended at once
+			}
+			if w.joins[j].ended&bit != 0 {
+				break
+			}
+			w.submit(j, h, k, part)
+		}
+		if w.joins[j].attempt != n {
+			return
+		}
 	}
+}
+
+// submit begins one copy of call k of a request.
+func (w *world) submit(j uint32, h *hop, k, part int) {
+	a := &w.attempts[w.joins[j].attempt]
+	e := &h.edges[k]
+	at := 0
+	if len(e.ids) > 1 {
+		at = int(a.replica - h.first)
+	}
+	r := policy.Request{ID: e.ids[at], Intended: w.now, Idempotent: w.cfg.Idempotent}
+	e.ids[at] += e.step
+	if a.deadline != clock.Never {
+		r.Deadline = a.deadline
+	}
+	i := w.take(r.ID, w.now, book(e.lane, a.book&1 == burnBook))
+	w.inner++
+	c := &w.calls[i]
+	c.from, c.part = j, uint32(k)<<16|uint32(part)
+	w.joins[j].kids[e.place+part] = i
+	w.apply(i, c.k.Start(w.lanes[e.lane].clients[at], r, w.now))
 }
 
 // joined tells the request of a hop's call that the call has ended.
 func (w *world) joined(j, part uint32, o policy.Outcome, status uint16) {
 	jn := &w.joins[j]
-	jn.kids[part] = 0
-	if o == policy.OK {
-		if jn.need--; jn.need == 0 {
-			w.decide(j, 200)
-		}
+	k, bit := int(part>>16), uint64(1)<<(part>>16)
+	h := &w.hops[w.lanes[w.attempts[jn.attempt].book>>1].next]
+	e, left := &h.edges[k], &jn.left[k]
+	jn.kids[e.place+int(part&0xffff)] = 0
+	if jn.ended&bit != 0 {
 		return
 	}
-	if jn.spare--; jn.spare < 0 {
-		w.decide(j, status)
+	if o == policy.OK {
+		if left.need--; left.need > 0 {
+			return
+		}
+	} else {
+		if left.spare--; left.spare >= 0 {
+			return
+		}
+		if !e.optional {
+			w.decide(j, status)
+			return
+		}
 	}
+	jn.ended |= bit
+	w.releaseFrom(j, e.place, e.place+e.fan)
+	if jn.ended == uint64(1)<<len(h.edges)-1 {
+		w.decide(j, 200)
+		return
+	}
+	w.callFor(j)
+}
+
+// callsOn reports whether the service of a request, whose own work has ended so,
+// calls on for it.
+func (w *world) callsOn(a *attempt, ans *service.Answer) bool {
+	l := &w.lanes[a.book>>1]
+	return l.toHop && ans.Fault == service.FaultNone && ans.Status == 200 && !ans.Shed && !(a.gone && w.hops[l.next].cancels)
 }
 
 // decide answers a request at a hop with the status.
@@ -213,17 +302,26 @@ func (w *world) decide(j uint32, status uint16) {
 	jn := &w.joins[j]
 	n := jn.attempt
 	a := &w.attempts[n]
-	h := &w.hops[w.lanes[a.book>>1].next]
+	l := &w.lanes[a.book>>1]
+	h := &w.hops[l.next]
+	silent := a.wanted && status != 200 && h.silent
+	if l.works && !silent {
+		w.replied(service.FaultNone, a.gone)
+	}
 	switch {
 	case !a.wanted:
 		w.part(j)
 		w.free(n)
-	case status != 200 && h.Silent:
+	case silent:
 		jn.silent = true
 	default:
 		w.part(j)
-		a.status, a.fault = status, service.FaultNone
-		a.order = w.events.push(w.now.Add(w.cfg.Net), answers, reply, n)
+		at := w.now.Add(w.cfg.Net)
+		if status == 200 && !h.after.IsZero() {
+			at = at.Add(h.after.Draw(h.seed, draw.AfterCalls, a.id, a.number))
+		}
+		a.status, a.hint, a.fault = status, 0, service.FaultNone
+		a.order = w.events.push(at, answers, reply, n)
 	}
 }
 
@@ -231,7 +329,13 @@ func (w *world) decide(j uint32, status uint16) {
 func (w *world) forsaken(n uint32) {
 	a := &w.attempts[n]
 	j := uint32(a.job)
-	if !w.joins[j].silent && !w.hops[w.lanes[a.book>>1].next].Cancels {
+	l := &w.lanes[a.book>>1]
+	stays := !w.joins[j].silent && !w.hops[l.next].cancels
+	if l.works {
+		w.quit(false, !stays)
+		a.gone = stays
+	}
+	if stays {
 		return
 	}
 	w.release(j)
@@ -243,7 +347,10 @@ func (w *world) forsaken(n uint32) {
 // it is at a hop that will never answer.
 func (w *world) drain(n uint32) {
 	a := &w.attempts[n]
-	if w.lanes[a.book>>1].toHop && a.job != 0 && w.joins[a.job].silent {
+	if a.joined && w.joins[a.job].silent {
+		if w.lanes[a.book>>1].works {
+			w.quit(false, true)
+		}
 		w.part(uint32(a.job))
 		w.free(n)
 	}
@@ -252,14 +359,18 @@ func (w *world) drain(n uint32) {
 // part ends the join of a request, which has no open calls any more.
 func (w *world) part(j uint32) {
 	jn := &w.joins[j]
-	w.attempts[jn.attempt].job = 0
+	w.attempts[jn.attempt].job, w.attempts[jn.attempt].joined = 0, false
 	jn.attempt = 0
 	jn.next, w.freeJoin = w.freeJoin, j
 }
 
 // release cancels the open calls of a request.
-func (w *world) release(j uint32) {
-	for part, i := range w.joins[j].kids {
+func (w *world) release(j uint32) { w.releaseFrom(j, 0, len(w.joins[j].kids)) }
+
+// releaseFrom cancels those of the open calls that lie between two places.
+func (w *world) releaseFrom(j uint32, from, to int) {
+	for part := from; part < to; part++ {
+		i := w.joins[j].kids[part]
 		if i == 0 {
 			continue
 		}

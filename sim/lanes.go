@@ -88,6 +88,10 @@ type lane struct {
 	// not told of an answer while it sends.
 	toHop bool
 	next  int
+	// works says that the hop has servers of its own, which a request meets first.
+	works bool
+	// first is the number of the first server that it calls among all.
+	first uint16
 }
 
 // client returns the one that call id belongs to.

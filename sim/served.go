@@ -54,6 +54,9 @@ type Cancelled struct {
 func (w *world) arrived(s *service.Server, a *attempt) {
 	v := &w.books
 	v.Arrived++
+	if w.came != nil {
+		w.came[a.replica]++
+	}
 	if a.number == 1 {
 		v.First++
 	}

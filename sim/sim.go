@@ -55,6 +55,9 @@ type Config struct {
 	// which a call passes them. With hops, blocks do not end before all calls of
 	// hops have: the clock goes on until then.
 	Hops []Hop
+	// Graph, if set, is several services that call each other, in place of Service
+	// and Hops: each has servers of its own. What is said of hops goes for them.
+	Graph *workloads.Graph
 	// Net is the time that a request, an answer or the news that a caller has
 	// left takes from one side to the other. 0 means none.
 	Net time.Duration
@@ -126,7 +129,7 @@ type Result struct {
 	// Lanes are the sums over the blocks for each of Config.Lanes, in order, with
 	// the state of the last block.
 	Lanes  []Record
-	Hops   []Record // the same of Config.Hops
+	Hops   []Record // the same of Config.Hops, or of the calls of Config.Graph in order
 	Blocks []Block
 	// Arrivals is the number of calls scheduled, or begun by users, burn-in
 	// included, and ArrivalsDigest identifies their gaps (workloads.Schedule); 0 in
@@ -141,6 +144,8 @@ type Result struct {
 	// Served is what the servers recorded, up to the end of the last block; with
 	// hops, until all were idle.
 	Served Served
+	// Services are parts of it, of the services of Config.Graph in order.
+	Services []ServedBy
 	// Events is the number of events that were simulated.
 	Events uint64
 	// Elapsed is the time on the policy's clock at the end of the last block.
@@ -166,10 +171,13 @@ func (c *Config) check() error {
 	if err := c.checkPolicies(); err != nil {
 		return err
 	}
-	if c.Service == nil {
+	if c.Graph != nil {
+		if err := c.checkGraph(); err != nil {
+			return err
+		}
+	} else if c.Service == nil {
 		return errNoService
-	}
-	if err := c.Service.Validate(); err != nil {
+	} else if err := c.Service.Validate(); err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
 	switch {
@@ -225,7 +233,7 @@ func Run(cfg Config) (*Result, error) {
 	for range cfg.Lanes {
 		r.Lanes = append(r.Lanes, Record{Data: ledger.New(cfg.Within)})
 	}
-	for range cfg.Hops {
+	for range cfg.inner() {
 		r.Hops = append(r.Hops, Record{Data: ledger.New(cfg.Within)})
 	}
 	for i, b := range cfg.Blocks {
@@ -252,6 +260,7 @@ func Run(cfg Config) (*Result, error) {
 	}
 	r.Arrivals, r.ArrivalsDigest = w.schedule.Count()-w.unbegun+w.userCalls, w.schedule.Digest()-w.unbegunDigest
 	r.DrawsDigest, r.ResultDigest, r.Served = w.draws, w.results, w.tally()
+	r.Services = w.servedBy()
 	r.Events, r.Stopped, r.Overflow = w.count, w.stopped, w.overflow
 	return r, nil
 }

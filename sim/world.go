@@ -35,6 +35,7 @@ type world struct {
 	tied     bool // some lane has its servers drop the copies of a started call
 	split    splitter
 	servers  []*service.Server
+	came     []uint64 // of a graph: requests, by server
 	rises    []rising // of the servers, if the slots of one change over time
 	events   events
 
@@ -99,6 +100,10 @@ func newWorld(cfg *Config) *world {
 		room:     cmp.Or(cfg.Open, MaxOpen),
 	}
 	w.users = make([]user, cfg.Users)
+	if cfg.Graph != nil {
+		w.newGraph(cfg.Graph)
+		return w
+	}
 	n := cfg.Service.Servers()
 	replicas := n
 	if len(cfg.Hops) > 0 {
@@ -110,13 +115,21 @@ func newWorld(cfg *Config) *world {
 	}
 	w.hopBooks = len(w.book)
 	w.newHops(n)
-	for i := range n {
-		w.servers = append(w.servers, service.New(cfg.Service, i, cfg.TargetSeed))
-		if w.rises == nil && w.servers[i].Ramped() {
-			w.rises = make([]rising, n)
-		}
-	}
+	w.addServers(cfg.Service, cfg.TargetSeed)
 	return w
+}
+
+// addServers adds the replicas of a service.
+func (w *world) addServers(spec *service.Spec, seed uint64) {
+	ramped := w.rises != nil
+	for i := range spec.Servers() {
+		s := service.New(spec, i, seed)
+		ramped = ramped || s.Ramped()
+		w.servers = append(w.servers, s)
+	}
+	if ramped {
+		w.rises = append(w.rises, make([]rising, len(w.servers)-len(w.rises))...)
+	}
 }
 
 // addLane adds a policy with its clients, which pick from so many replicas.
@@ -281,7 +294,9 @@ func (w *world) finish() Block {
 	}
 	blk := Block{Start: w.base, DataStart: w.dataStart, DataEnd: w.dataEnd, End: end}
 	for i := range w.hops {
-		blk.Hops = append(blk.Hops, w.record(int(w.hops[i].lane)))
+		for _, e := range w.hops[i].edges {
+			blk.Hops = append(blk.Hops, w.record(int(e.lane)))
+		}
 	}
 	if len(w.cfg.Lanes) == 0 {
 		blk.Record = w.record(0)

@@ -184,8 +184,8 @@ func (m *measurement) predict(ctx context.Context, r *results.Run) error {
 	switch {
 	case m.plan.Workload.Service == nil:
 		reason = "the service is not known"
-	case m.plan.Workload.Graph != nil && unknownTo(m.plan.Workload.Graph) != "":
-		reason = unknownTo(m.plan.Workload.Graph)
+	case m.plan.Workload.Graph != nil && unknownTo(m.plan.Workload.Graph) != nil:
+		reason = unknownTo(m.plan.Workload.Graph).Error()
 	case m.plan.Closed:
 		reason = "the simulator runs open loops"
 	case m.interrupted:

@@ -85,16 +85,12 @@ func TestNestedTimeouts(t *testing.T) {
 		{"nested-good.yaml", 1, true},
 	} {
 		g := shorter(t, row.file, row.shorter)
-		hops, spec, err := hopsOf(g)
-		if err != nil {
-			t.Fatal(err)
-		}
 		p := policy.Policy{Deadline: user / row.shorter}
 		if row.tell {
 			p.Wire = policy.WireDeadlineMS
 		}
 		want, err := sim.Run(sim.Config{
-			Policy: p, Service: spec, Hops: hops, Seed: 1, TargetSeed: 1, Idempotent: true,
+			Policy: p, Graph: g, Seed: 1, TargetSeed: 1, Idempotent: true,
 			Arrivals: workloads.NewArrivals(workloads.Constant, rate, 1),
 			Blocks:   []workloads.Block{{Calls: 1}},
 		})
@@ -109,10 +105,10 @@ func TestNestedTimeouts(t *testing.T) {
 		callOnce(t, tg, user/row.shorter, row.tell)
 		l := idle(t, tg)
 		c := l.Service("c").Total()
-		if c.Arrived != want.Served.Arrived || c.Work.Dropped.Requests != want.Served.Stopped {
-			t.Errorf("%s: c got %d calls and stopped %d early, simulated %d and %d", row.file, c.Arrived, c.Work.Dropped.Requests, want.Served.Arrived, want.Served.Stopped)
+		if c.Arrived != want.Services[2].Arrived || c.Work.Dropped.Requests != want.Services[2].Stopped {
+			t.Errorf("%s: c got %d calls and stopped %d early, simulated %d and %d", row.file, c.Arrived, c.Work.Dropped.Requests, want.Services[2].Arrived, want.Services[2].Stopped)
 		}
-		work, ideal := time.Duration(c.Work.Total().NS), want.Served.Work
+		work, ideal := time.Duration(c.Work.Total().NS), want.Services[2].Work
 		t.Logf("%s: c got %d calls and worked for %v, simulated %v", row.file, c.Arrived, work, ideal)
 		// A call that comes late to a deadline that is told leaves less to work.
 		if !row.tell && work < ideal-10*time.Millisecond || work <= 0 || work > ideal+200*time.Millisecond {
@@ -148,4 +144,62 @@ func idle(t *testing.T, tg *target.Target) *target.Ledger {
 	}
 	t.Fatal("something is still in flight")
 	return nil
+}
+
+// TestPageBothWays: services with work of their own, in order and beside each
+// other, required and optional, do on sockets what they do in virtual time.
+func TestPageBothWays(t *testing.T) {
+	const calls = 60
+	g, err := workloads.LoadGraph("../docs/examples/page.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate, err := units.ParseRate("50/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := sim.Run(sim.Config{
+		Graph: g, Seed: 1, TargetSeed: 1, Idempotent: true,
+		Arrivals: workloads.NewArrivals(workloads.Constant, rate, 1), Blocks: []workloads.Block{{Calls: calls}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg, err := target.Start(target.Config{Graph: g, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tg.Stop()
+	c, err := net.Dial("tcp", tg.Replicas()[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r, left := bufio.NewReader(c), uint64(0)
+	for i := range calls { // one after the other: the draws are keyed, not the times
+		fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: a\r\nLatencylab-Call: %d\r\nLatencylab-Attempt: 1\r\n\r\n", i)
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatal(resp, err)
+		}
+		if resp.Header.Get("Latencylab-Left-Out") == "advice" {
+			left++
+		}
+	}
+	l := idle(t, tg)
+	advice, orders := l.Services[0].Calls[2], l.Services[0].Calls[1]
+	if ideal := want.Hops[2].Data.Calls.Failed; advice.LeftOut != left || left < ideal || left > ideal+calls/6 || ideal == 0 {
+		t.Errorf("advice left out %d times by the answers, %d by the ledger, simulated %d", left, advice.LeftOut, ideal)
+	}
+	// A third answer that is there with the second counts as ok as well.
+	if ideal := want.Hops[1].Data; orders.Calls.OK < 2*calls || ideal.Calls.OK != 2*calls || orders.Calls.OK+orders.Calls.Unfinished != 3*calls {
+		t.Errorf("orders: %+v, simulated %+v", orders.Calls, ideal.Calls)
+	}
+	for i, s := range l.Services {
+		sum := s.Total()
+		// A call may end at its deadline before a connection was made for it.
+		if ideal := want.Services[i]; sum.Arrived > ideal.Arrived || sum.Arrived+calls/6 < ideal.Arrived {
+			t.Errorf("%s: %d arrived, simulated %d", s.Name, sum.Arrived, ideal.Arrived)
+		}
+	}
 }

@@ -145,7 +145,7 @@ func (p *Plan) check(virtual bool) error {
 			return fmt.Errorf("workload %s has no service: the simulator needs one", w.Name)
 		}
 		if w.Graph != nil {
-			if _, _, err := hopsOf(w.Graph); err != nil {
+			if err := p.checkGraph(); err != nil {
 				return err
 			}
 		}

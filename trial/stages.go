@@ -173,12 +173,12 @@ func (p *Plan) advised(st *results.Stage) *Plan {
 // config is what all simulations of the plan have in common.
 func (p *Plan) config(pol *policy.Policy, blocks []workloads.Block, stop func() bool) sim.Config {
 	w := &p.Workload
-	spec, hops := w.Service, []sim.Hop(nil)
+	spec := w.Service
 	if w.Graph != nil {
-		hops, spec, _ = hopsOf(w.Graph) // check has seen that it can be simulated
+		spec = nil // it stands in the graph
 	}
 	return sim.Config{
-		Policy: *pol, Service: spec, Hops: hops, TargetSeed: p.TargetSeed, Seed: w.Seed,
+		Policy: *pol, Service: spec, Graph: w.Graph, TargetSeed: p.TargetSeed, Seed: w.Seed,
 		Arrivals: workloads.NewArrivals(w.Arrivals, w.Rate, w.Seed), Clients: w.Clients,
 		Idempotent: w.Request.Idempotent(), Within: w.Within, Blocks: blocks, Horizon: w.Drain,
 		Stop: stop, Open: p.openCalls,
