@@ -409,16 +409,11 @@ func (l *loop) broken(cn *conn, class ledger.Class, phase policy.Phase, err erro
 	l.fail(c, slot, endpoint, ledger.ErrorKey{Class: class, Phase: phase}, err, l.now)
 }
 
-// dialFailed is openFailed for want of a TCP connection.
-func (l *loop) dialFailed(endpoint uint16, err error) {
-	l.openFailed(endpoint, ledger.ErrorKey{Class: classOf(err, ledger.ClassOther), Phase: policy.PhaseConnect}, err)
-}
-
 // openFailed ends the attempt that waits longest for the replica: a connection
 // that was to serve it did not come about.
 func (l *loop) openFailed(endpoint uint16, key ledger.ErrorKey, err error) {
 	if l.failedAt = l.now; l.dialErr == nil {
-		l.dialErr = fmt.Errorf("%s: %w", l.eng.cfg.Endpoints[endpoint].Name, err)
+		l.dialErr = fmt.Errorf("%s: %s", l.eng.cfg.Endpoints[endpoint].Name, err) // err may be used again
 	}
 	w, ok := l.dequeue(endpoint)
 	l.dialWaiting()

@@ -105,7 +105,7 @@ func NewCaller(cfg CallerConfig) (*Caller, error) {
 	e := &Engine{
 		cfg: Config{
 			Lanes:     []Lane{{Policy: cfg.Policy, Clients: 1, Template: cfg.Template}},
-			Endpoints: cfg.Endpoints, Threads: 1, Seed: cfg.Seed, Idempotent: cfg.Idempotent,
+			Endpoints: cfg.Endpoints, FallbackDelay: DefaultFallbackDelay, Threads: 1, Seed: cfg.Seed, Idempotent: cfg.Idempotent,
 			Connections: cfg.Connections,
 		},
 		lanes: []laneClock{{loops: 1}},
@@ -144,7 +144,7 @@ func (k *Caller) Next() clock.Time {
 	if l := k.l; len(l.pending) > 0 || len(l.again) > 0 {
 		return 0
 	}
-	return k.l.timers.Next()
+	return min(k.l.timers.Next(), k.l.dialTimers.Next())
 }
 
 // Turn reads what is ready and lets due timers act. An error is that of the

@@ -40,8 +40,10 @@ type conn struct {
 	out        *[]byte // bytes of the request that the socket did not take yet
 	next, prev uint32  // idle list of its pool: index plus 1, 0 at the ends
 	index, gen uint32
+	dial       uint32 // while dialling: the number of what it takes part in
 	fd         int32
 	endpoint   uint16
+	to         uint16 // number of the address among those that it was dialled from
 	lane       uint8
 	slot       uint8
 	state      connState
@@ -53,10 +55,10 @@ type conn struct {
 // failure is something that went wrong inside a step and is told after it, so
 // that no step is entered twice: an attempt's write, or a dial.
 type failure struct {
-	cn       *conn // nil: a dial
-	gen      uint32
-	endpoint uint16
-	err      error
+	cn   *conn // nil: a dial
+	dial *dialling
+	gen  uint32
+	err  error
 }
 
 // flushPending tells the failures of the steps before.
@@ -64,7 +66,8 @@ func (l *loop) flushPending() {
 	for i := 0; i < len(l.pending); i++ {
 		f := l.pending[i]
 		if f.cn == nil {
-			l.dialFailed(f.endpoint, f.err)
+			l.tellDial(f.dial)
+			l.dials.put(f.dial.index)
 		} else if f.cn.gen == f.gen && f.cn.state == connBusy {
 			l.broken(f.cn, f.cn.staleOr(classOf(f.err, ledger.ClassWrite)), policy.PhaseWrite, f.err)
 		}
@@ -95,18 +98,14 @@ func (l *loop) ready(token uint64, r Ready) {
 	}
 }
 
-// connected ends a handshake, well or not.
+// connected ends a TCP handshake, well or not.
 func (l *loop) connected(cn *conn) {
 	ln := &l.lanes[cn.lane]
 	if err := SocketError(int(cn.fd)); err != nil {
-		endpoint := cn.endpoint
-		ln.pools[endpoint].dialing--
-		l.release(cn, false)
-		if ln == l.ln {
-			l.dialFailed(endpoint, err)
-		}
+		l.refused(cn, err)
 		return
 	}
+	l.won(cn)
 	ln.book[l.phase()].Connect.Record(int64(l.polled.Sub(cn.sent)))
 	if cfg := ln.pools[cn.endpoint].tls; cfg != nil {
 		l.shake(cn, cfg)

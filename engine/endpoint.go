@@ -12,8 +12,8 @@ type Endpoint struct {
 	// brackets. Its host is the one whose certificate a TLS handshake wants. ""
 	// means the first of Addrs.
 	Name string
-	// Addrs are its addresses, at least one, the preferred first. The first one
-	// is dialled.
+	// Addrs are its addresses, at least one, the preferred first. A connection
+	// goes to the one that accepts it first, see Config.FallbackDelay.
 	Addrs []netip.AddrPort
 }
 
@@ -36,8 +36,8 @@ func checkEndpoints(es []Endpoint) error {
 		return fmt.Errorf("engine: %d endpoints, want at most 65535", len(es))
 	}
 	for i := range es {
-		if len(es[i].Addrs) == 0 {
-			return fmt.Errorf("engine: endpoint %q has no address", es[i].Name)
+		if n := len(es[i].Addrs); n == 0 || n > 1<<16-1 {
+			return fmt.Errorf("engine: endpoint %q has %d addresses, want 1 to 65535", es[i].Name, n)
 		}
 	}
 	return nil

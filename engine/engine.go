@@ -41,6 +41,10 @@ type Config struct {
 	// Resume has connections of a lane to one replica resume each other's TLS
 	// sessions. TLS.ClientSessionCache is not used.
 	Resume bool
+	// FallbackDelay is how long the handshake with one address of an endpoint may
+	// take before the next address is tried beside it: the Connection Attempt Delay
+	// of RFC 8305 section 5. 0 means DefaultFallbackDelay.
+	FallbackDelay time.Duration
 	// Threads is the number of loops, at least 1. A lane whose policy has state
 	// that calls share runs on at most Clients of them.
 	Threads int
@@ -163,6 +167,9 @@ func New(cfg Config) (*Engine, error) {
 	}
 	if cfg.Interval == 0 {
 		cfg.Interval = time.Second
+	}
+	if cfg.FallbackDelay == 0 {
+		cfg.FallbackDelay = DefaultFallbackDelay
 	}
 	e := &Engine{cfg: cfg, lanes: make([]laneClock, len(cfg.Lanes))}
 	for i := range e.lanes {

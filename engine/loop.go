@@ -95,9 +95,12 @@ type loop struct {
 	shakes *Handshakes // nil without TLS
 	memo   memo
 	timers Timers
-	lanes  []lane
-	conns  slab[conn]
-	calls  slab[call]
+	// dials are the connections in the making, dialTimers when their races go on.
+	dials      slab[dialling]
+	dialTimers Timers
+	lanes      []lane
+	conns      slab[conn]
+	calls      slab[call]
 
 	fed     *Caller // the loop is fed by Submit; nil: by blocks
 	ln      *lane   // of the block under way
@@ -352,6 +355,7 @@ func (l *loop) act() {
 		l.lately = 0
 		l.apply(c, c.k.Advance(l.policyTime(l.seen)), clock.Never)
 	}
+	l.dialsDue()
 	l.flushPending()
 }
 
@@ -380,9 +384,9 @@ func (l *loop) wait() error {
 	if now == 0 {
 		now = clock.Now()
 	}
-	due := min(l.nextAt, l.joinAt, l.timers.Next(), l.end, l.drainEnd(), l.handAt)
+	due := min(l.nextAt, l.joinAt, l.timers.Next(), l.dialTimers.Next(), l.end, l.drainEnd(), l.handAt)
 	if l.finished {
-		due = min(l.timers.Next(), l.drainEnd(), l.handAt)
+		due = min(l.timers.Next(), l.dialTimers.Next(), l.drainEnd(), l.handAt)
 		if l.end > now {
 			due = min(due, l.end)
 		}

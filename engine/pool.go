@@ -111,30 +111,6 @@ func (l *loop) warm() {
 	}
 }
 
-// dial begins a connection to the replica. A failure at once is told by
-// flushPending.
-func (l *loop) dial(endpoint uint16) {
-	p := &l.ln.pools[endpoint]
-	if l.dialled == 0 {
-		l.dialled = clock.Now()
-	}
-	fd, err := Dial(l.eng.cfg.Endpoints[endpoint].Addrs[0])
-	if err == nil {
-		i, cn := l.conns.take()
-		*cn = conn{index: i, gen: cn.gen + 1, fd: int32(fd), endpoint: endpoint, lane: uint8(l.run.lane), state: connDialing, sent: clock.Now()}
-		if err = l.poll.Add(fd, cn.token()); err == nil {
-			l.ln.open++
-			p.open++
-			p.dialing++
-			return
-		}
-		Close(fd, false)
-		cn.state = connFree
-		l.conns.put(i)
-	}
-	l.pending = append(l.pending, failure{endpoint: endpoint, err: err})
-}
-
 func (cn *conn) token() uint64 { return uint64(cn.gen)<<32 | uint64(cn.index) }
 
 // dialMore begins connections for attempts that wait for the replica.

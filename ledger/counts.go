@@ -43,6 +43,8 @@ type Connections struct {
 	Opened         uint64 // handshakes that succeeded
 	Reused         uint64 // attempts sent on a connection that had carried one before
 	ClosedByCancel uint64
+	Lost           uint64 // TCP handshakes closed because another address of the name was faster
+	Fallbacks      uint64 // addresses that failed before another one of the name was connected
 	Resumed        uint64 // of Opened: TLS sessions that went on from an earlier one
 }
 
@@ -153,6 +155,8 @@ func (c *Counts) Merge(o *Counts) {
 	c.Connections.Opened += o.Connections.Opened
 	c.Connections.Reused += o.Connections.Reused
 	c.Connections.ClosedByCancel += o.Connections.ClosedByCancel
+	c.Connections.Lost += o.Connections.Lost
+	c.Connections.Fallbacks += o.Connections.Fallbacks
 	c.Connections.Resumed += o.Connections.Resumed
 	c.Work.Used.merge(o.Work.Used)
 	c.Work.Failed.merge(o.Work.Failed)

@@ -38,6 +38,8 @@ type Connections struct {
 	Opened         uint64 `json:"opened"`
 	Reused         uint64 `json:"reused"`
 	ClosedByCancel uint64 `json:"closed_by_cancel"`
+	Lost           uint64 `json:"lost,omitempty"`      // handshakes closed because another address of the name was faster
+	Fallbacks      uint64 `json:"fallbacks,omitempty"` // addresses that failed before another one of the name was connected
 }
 
 // Error counts errors of one sort.
@@ -194,7 +196,7 @@ func NewPolicy(name, spec string, data *ledger.Ledger, burn *ledger.Counts) Poli
 		HedgeDelayNS:  Absent("nothing is hedged"),
 		Calls:         Calls(data.Calls),
 		Attempts:      Attempts(data.Attempts),
-		Connections:   Connections{data.Connections.Opened, data.Connections.Reused, data.Connections.ClosedByCancel},
+		Connections:   connectionsOf(&data.Connections),
 		Refused:       refused(&data.Counts),
 		ExtraLoad:     ratio(data.ExtraLoad()),
 		Amplification: ratio(data.Amplification()),
@@ -235,6 +237,10 @@ func NewPolicy(name, spec string, data *ledger.Ledger, burn *ledger.Counts) Poli
 		Body:        &body,
 	}
 	return p
+}
+
+func connectionsOf(c *ledger.Connections) Connections {
+	return Connections{Opened: c.Opened, Reused: c.Reused, ClosedByCancel: c.ClosedByCancel, Lost: c.Lost, Fallbacks: c.Fallbacks}
 }
 
 // NewPredicted builds a prediction from the ledger of a simulated run.

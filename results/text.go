@@ -160,6 +160,8 @@ func (r *Run) countRows(row func(string, func(*Policy) string, func(*Predicted) 
 	if r.Driver != Virtual { // there are none in virtual time
 		add("connections opened", true, func(p *Policy) uint64 { return p.Connections.Opened })
 		add("closed by cancel", true, func(p *Policy) uint64 { return p.Connections.ClosedByCancel })
+		add("handshakes lost to a faster address", false, func(p *Policy) uint64 { return p.Connections.Lost })
+		add("addresses that failed", false, func(p *Policy) uint64 { return p.Connections.Fallbacks })
 	}
 	add("calls failed", true, func(p *Policy) uint64 { return p.Calls.Failed })
 	add("calls unfinished", false, func(p *Policy) uint64 { return p.Calls.Unfinished })

@@ -18,9 +18,6 @@ import (
 // resolveTimeout bounds the look-up of all names.
 const resolveTimeout = 5 * time.Second
 
-// dialTimeout bounds the search for the address of a name that answers.
-const dialTimeout = 2 * time.Second
-
 // Site is where requests go and what they say about it.
 type Site struct {
 	// Host is the value of the Host header.
@@ -35,6 +32,8 @@ type Site struct {
 	// once Resolve has found them.
 	Names     []string
 	Endpoints []engine.Endpoint
+	// Resolver looks names up. nil is that of the system.
+	Resolver *net.Resolver
 }
 
 // ParseSite reads a URL and the endpoints that serve it. Without endpoints the
@@ -133,42 +132,45 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// Resolve looks each replica's name up once. Of a name with several addresses
-// it takes the first that accepts a connection; that connection is closed
-// without a request. Names of one address are not touched.
+// Resolve looks each replica's name up once and takes all its addresses, IPv6
+// and IPv4, in the order of the resolver (RFC 6724) with the families taking
+// turns (RFC 8305 section 4). An error names the name that has none.
 func (s *Site) Resolve(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, resolveTimeout)
 	defer stop()
 	s.Endpoints = s.Endpoints[:0]
 	for _, name := range s.Names {
-		a, err := resolve(ctx, name)
+		a, err := resolve(ctx, s.resolver(), name)
 		if err != nil {
 			return err
 		}
-		s.Endpoints = append(s.Endpoints, engine.Endpoint{Name: name, Addrs: []netip.AddrPort{a}})
+		s.Endpoints = append(s.Endpoints, engine.Endpoint{Name: name, Addrs: engine.Interleave(a)})
 	}
 	return nil
 }
 
-func resolve(ctx context.Context, name string) (netip.AddrPort, error) {
+func (s *Site) resolver() *net.Resolver {
+	if s.Resolver == nil {
+		return net.DefaultResolver
+	}
+	return s.Resolver
+}
+
+func resolve(ctx context.Context, r *net.Resolver, name string) ([]netip.AddrPort, error) {
 	host, portText, err := net.SplitHostPort(name)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("resolve %q: %w", name, err)
+		return nil, fmt.Errorf("resolve %q: %w", name, err)
 	}
 	port, err := strconv.ParseUint(portText, 10, 16)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("resolve %q: port %s, want 1 to 65535", name, portText)
+		return nil, fmt.Errorf("resolve %q: port %s, want 1 to 65535", name, portText)
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
-		return netip.AddrPortFrom(a.Unmap(), uint16(port)), nil
+		return []netip.AddrPort{netip.AddrPortFrom(a.Unmap(), uint16(port))}, nil
 	}
-	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	found, err := r.LookupIPAddr(ctx, host)
 	if err != nil {
-		var de *net.DNSError
-		if errors.As(err, &de) {
-			return netip.AddrPort{}, fmt.Errorf("resolve %q: %s", host, de.Err)
-		}
-		return netip.AddrPort{}, fmt.Errorf("resolve %q: %w", host, err)
+		return nil, fmt.Errorf("resolve %q: %s", host, whyNot(err))
 	}
 	var addrs []netip.AddrPort
 	for _, f := range found {
@@ -176,27 +178,24 @@ func resolve(ctx context.Context, name string) (netip.AddrPort, error) {
 			addrs = append(addrs, netip.AddrPortFrom(a.Unmap().WithZone(f.Zone), uint16(port)))
 		}
 	}
-	switch len(addrs) {
-	case 0:
-		return netip.AddrPort{}, fmt.Errorf("resolve %q: no address", host)
-	case 1:
-		return addrs[0], nil
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("resolve %q: no address", host)
 	}
-	return firstOpen(ctx, addrs), nil
+	return addrs, nil
 }
 
-// firstOpen returns the first address that accepts a connection, in the order
-// of the resolver (RFC 6724), or else the first of all: what is wrong with it
-// is for the run to tell.
-func firstOpen(ctx context.Context, addrs []netip.AddrPort) netip.AddrPort {
-	d := net.Dialer{Timeout: dialTimeout}
-	for _, a := range addrs {
-		if c, err := d.DialContext(ctx, "tcp", a.String()); err == nil {
-			c.Close()
-			return a
-		}
+// whyNot is what a look-up failed for.
+func whyNot(err error) string {
+	var de *net.DNSError
+	switch {
+	case !errors.As(err, &de):
+		return err.Error()
+	case de.IsNotFound:
+		return "no such host, or one without an address"
+	case de.IsTimeout:
+		return "the name server did not answer in time"
 	}
-	return addrs[0]
+	return de.Err
 }
 
 // Scheme is "http" or "https".
