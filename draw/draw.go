@@ -20,8 +20,9 @@ type Stream uint64
 // wait) by (call, attempt), Reject (of a throttle) by the call, Think by the user and the number of its call. At the
 // target, Turn is keyed by (turn, replica), SlowConn by (connection, replica),
 // SlowMoment by (window, replica, mark), Fault by (call, attempt), Stall by
-// (stall, replica, mark), StallPhase by (replica, mark) and Outage by (call,
-// attempt, number of the outage).
+// (stall, replica, mark), StallPhase by (replica, mark) Outage by (call,
+// attempt, number of the outage) and Accept by (connection, replica, 0), or
+// without connections by (call, attempt, 1).
 const (
 	Arrival Stream = 1 + iota
 	Service
@@ -48,6 +49,7 @@ const (
 	AfterCalls
 	Ramp
 	Front
+	Accept
 )
 
 // Bits returns 64 uniform bits for the key. It chains one SplitMix64 finaliser

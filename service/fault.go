@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"latencylab/units"
@@ -56,6 +57,12 @@ const (
 	// FaultCloseOnReuse: the connection ends when the request comes, if it has
 	// carried one before; the first request on a connection is answered.
 	FaultCloseOnReuse
+	// FaultNoAccept: connections are not accepted. It holds in outages only.
+	FaultNoAccept
+	// FaultAcceptSilence: a connection is accepted, and nothing is read of it.
+	FaultAcceptSilence
+	// FaultAcceptReset: a connection is accepted and reset at once.
+	FaultAcceptReset
 	// Kinds is the number of values, FaultNone and FaultGone included.
 	Kinds
 )
@@ -115,6 +122,9 @@ var kindsOf = [Kinds]kindOf{
 	FaultLengthLong:      {name: "length-long", phase: PhaseBody, spoils: true, shape: Shape{Bytes: 16}},
 	FaultChunkCut:        {name: "chunk-cut", phase: PhaseBody, spoils: true, body: true, shape: Shape{At: half}},
 	FaultCloseAfter:      {name: "close-after", phase: PhaseEnd, spoils: true, whole: true},
+	FaultNoAccept:        {name: "no-accept", phase: PhaseConnection},
+	FaultAcceptSilence:   {name: "accept-silence", phase: PhaseConnection},
+	FaultAcceptReset:     {name: "accept-reset", phase: PhaseConnection},
 	FaultCloseOnReuse:    {name: "close-on-reuse", phase: PhaseEnd},
 }
 
@@ -170,6 +180,9 @@ func (f Fault) Breaks() bool {
 
 // AtOnce says that f comes as soon as the request has, and takes no slot.
 func (f Fault) AtOnce() bool { return f == FaultRefuse || f == FaultHang || f == FaultCloseOnReuse }
+
+// ofConnections says that f strikes a connection before a request is read.
+func (f Fault) ofConnections() bool { return f.Phase() == PhaseConnection }
 
 // NeedsBody says that f strikes the body of the answer, which must have one.
 func (f Fault) NeedsBody() bool { return f.kind().body }
@@ -242,14 +255,20 @@ func (s *FaultSpec) shape(f Fault) Shape {
 // the work: in place of the answer, or as Fault.Spoils says.
 type Faults [Kinds]FaultSpec
 
-// shares lists the kinds that come by chance, in the order of their values.
-func (fs *Faults) shares() (out []faultShare) {
+// shares lists the kinds that come by chance, in the order of their values: those
+// of connections, or those of requests.
+func (fs *Faults) shares(connections bool) (out []faultShare) {
 	for f := range fs {
-		if fs[f].Share > 0 {
+		if fs[f].Share > 0 && Fault(f).ofConnections() == connections {
 			out = append(out, faultShare{Fault(f), fs[f].Share})
 		}
 	}
 	return out
+}
+
+// anyShare reports whether any kind comes by chance.
+func (fs *Faults) anyShare() bool {
+	return slices.ContainsFunc(fs[:], func(s FaultSpec) bool { return s.Share > 0 })
 }
 
 type faultShare struct {
@@ -290,6 +309,14 @@ func (sp *Spec) validateFaults() error {
 	}
 	if sum > 1+slack {
 		return fmt.Errorf("fault: the shares add up to %s, want at most 100%%", units.FormatShare(sum))
+	}
+	if sp.Faults[FaultNoAccept].Share > 0 || slices.Contains(sp.Script, Ending{Fault: FaultNoAccept}) {
+		return fmt.Errorf("fault.no-accept strikes the listener, and holds in an outage only: want such as outage: {for: 5s, kind: no-accept}")
+	}
+	for i, o := range sp.Outages {
+		if o.Ending.Fault == FaultNoAccept && o.Share > 0 {
+			return fmt.Errorf("outage[%d].share = %s, but no-accept strikes the listener, which is one", i, units.FormatShare(o.Share))
+		}
 	}
 	if sp.Body == 0 {
 		if f, key := sp.first(Fault.NeedsBody); key != "" {

@@ -15,14 +15,16 @@ type law struct {
 	status []StatusShare
 	copies Copies
 	faults []faultShare
-	script []Ending
-	sure   bool // every attempt that is not turned away is answered 200
+	// accepts are the faults of connections.
+	accepts []faultShare
+	script  []Ending
+	sure    bool // every attempt that is not turned away is answered 200
 }
 
 // law resolves the spec for a replica; seed decides whether it is a slow one.
 func (sp *Spec) law(seed uint64, replica int) law {
 	own := sp.Of(replica)
-	l := law{time: own.Time, slow: own.Slow, factor: 1, status: own.Status, copies: own.Copies, faults: own.Faults.shares(), script: own.Script}
+	l := law{time: own.Time, slow: own.Slow, factor: 1, status: own.Status, copies: own.Copies, faults: own.Faults.shares(false), accepts: own.Faults.shares(true), script: own.Script}
 	for i := range sp.Each {
 		e := &sp.Each[i]
 		if e.Replica != replica {
@@ -91,7 +93,10 @@ func (l *law) draw(seed, call uint64, attempt, turn uint32, slow bool) (drawn ti
 // is the attempt number that it is drawn under.
 func (l *law) ending(seed, call uint64, turn, key uint32) Ending {
 	if n := uint32(len(l.script)); n > 0 {
-		return l.script[min(max(turn, 1), n)-1]
+		if e := l.script[min(max(turn, 1), n)-1]; !e.Fault.ofConnections() {
+			return e
+		}
+		return Ending{Status: 200}
 	}
 	if len(l.faults) > 0 {
 		u := draw.Uniform(seed, draw.Fault, call, key, 0)

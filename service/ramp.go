@@ -76,7 +76,7 @@ func figureOf(key string) (kind figureKind, n uint16) {
 		}
 	}
 	if word, ok := strings.CutPrefix(key, "fault."); ok {
-		if e, ok := EndingNamed(word); ok && e.Fault != FaultNone {
+		if e, ok := EndingNamed(word); ok && e.Fault != FaultNone && !e.Fault.ofConnections() {
 			return faultFigure, uint16(e.Fault)
 		}
 	}

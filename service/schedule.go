@@ -10,12 +10,12 @@ import (
 // outage returns how the request r, which arrives now, ends because of an
 // outage; ok is false when none strikes it.
 func (s *Server) outage(r *Request, now clock.Time) (e Ending, ok bool) {
-	if s.ordered.from <= now && now < s.ordered.to {
+	if s.ordered.from <= now && now < s.ordered.to && !s.ordered.ending.Fault.ofConnections() {
 		return s.ordered.ending, true
 	}
 	for i := range s.outages {
 		o := &s.outages[i]
-		if o.lasts(s.base, now) && s.strikes(o, uint32(i), r) {
+		if o.lasts(s.base, now) && !o.Ending.Fault.ofConnections() && s.strikes(o, uint32(i), r) {
 			return o.Ending, true
 		}
 	}

@@ -40,6 +40,7 @@ type Server struct {
 	thrash  Thrash
 	window  window // Per 0: none
 	shapes  *[Kinds]Shape
+	gated   bool // some fault of the spec strikes connections
 	// What counts the script of callers that number no attempts.
 	scriptKey string
 	keys      keys
@@ -119,6 +120,8 @@ func New(spec *Spec, replica int, seed uint64) *Server {
 		}
 	}
 	s.window.begin()
+	_, key := spec.first(Fault.ofConnections)
+	s.gated = key != ""
 	s.addRamps(spec)
 	s.tune(0)
 	return s
@@ -157,6 +160,12 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	b.tag, b.attempt, b.deadline = r.Tag, r.Attempt, r.Deadline
 	b.fault, b.full, b.cut, b.expired, b.served = FaultNone, false, false, false, false
 	spoiled := FaultNone
+	if r.Conn == 0 && s.strikesConnections() { // each request has a connection of its own
+		if f := s.accept(r.Call, r.Attempt, 1, uint64(r.Attempt), now); f == FaultAcceptReset || f == FaultAcceptSilence {
+			b.drawn, _ = s.draw(&r, now)
+			return j, s.decline(j, Ending{Fault: f}, now)
+		}
+	}
 	if len(s.outages) > 0 || s.ordered.to > s.ordered.from {
 		e, out := s.outage(&r, now)
 		switch {
@@ -305,8 +314,13 @@ func (s *Server) Running(j Job) bool { return s.known(j).state == running }
 // overloaded, which shows at the window's end.
 func (s *Server) Shed(j Job) bool { return s.known(j).full }
 
-// Hangs reports whether j is never answered.
-func (s *Server) Hangs(j Job) bool { return s.known(j).state == hung }
+// Hangs returns the fault by which j is never answered; FaultNone for others.
+func (s *Server) Hangs(j Job) Fault {
+	if b := s.known(j); b.state == hung {
+		return b.fault
+	}
+	return FaultNone
+}
 
 // ScriptKey is that of the spec.
 func (s *Server) ScriptKey() string { return s.scriptKey }
@@ -342,7 +356,7 @@ func (s *Server) decline(j Job, e Ending, now clock.Time) Step {
 	b := &s.jobs[j]
 	b.status, b.fault = e.Status, e.Fault
 	switch e.Fault {
-	case FaultHang:
+	case FaultHang, FaultAcceptSilence:
 		b.state, b.due = hung, clock.Never
 		return Step{}
 	case FaultNone: // a server that stands still does not answer

@@ -234,7 +234,7 @@ func (sp *Spec) validateEndings() error {
 		return fmt.Errorf("script-key = %q, want the name of a header such as X-Key", sp.ScriptKey)
 	case len(sp.Script) == 0:
 		return nil
-	case len(sp.Faults.shares()) > 0:
+	case sp.Faults.anyShare():
 		return errScriptBesideFaults
 	case len(sp.Status) > 0:
 		return errors.New("script contradicts status: it says how every attempt ends")

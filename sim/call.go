@@ -57,6 +57,7 @@ type attempt struct {
 	// Of an answer that a fault spoils: it is under way, the client has heard of it,
 	// and so many pieces are to come.
 	playing, heard bool
+	backlog        bool // nobody has accepted its connection yet
 	pieces         uint32
 }
 
@@ -203,12 +204,19 @@ func (w *world) arrive(n uint32) {
 		return
 	}
 	s := w.servers[a.replica]
+	if at := s.Opens(w.now); at > w.now { // it waits for its connection to be accepted
+		if a.backlog = true; at != clock.Never {
+			a.order = w.events.push(at, inbound, request, n)
+		}
+		return
+	}
+	a.backlog = false
 	a.deadline = w.heard(a)
 	j, st := s.Begin(service.Request{Tag: n, Call: a.id, Attempt: a.number, Deadline: a.deadline}, w.now)
 	a.job = j
 	w.arrived(s, a)
-	if st.Job == 0 && s.Hangs(j) {
-		w.books.Faults[service.FaultHang]++
+	if st.Job == 0 && s.Hangs(j) != service.FaultNone {
+		w.books.Faults[s.Hangs(j)]++
 	}
 	if a.number == 1 && (w.cfg.Graph == nil || l.next == 0) {
 		w.draws += draw.Mix(a.id, 1, uint64(s.Drawn(j)))
@@ -364,7 +372,7 @@ func (w *world) left(n uint32) {
 	a := &w.attempts[n]
 	a.leave = 0
 	switch {
-	case a.job != 0 || a.playing:
+	case a.job != 0 || a.playing || a.backlog:
 		w.vacate(n)
 	case a.order == 0:
 		w.free(n)
@@ -377,6 +385,10 @@ func (w *world) vacate(n uint32) {
 	switch {
 	case a.joined:
 		w.forsaken(n)
+		return
+	case a.backlog:
+		a.backlog = false
+		w.forget(n)
 		return
 	case a.playing:
 		w.desert(n)

@@ -110,8 +110,9 @@ func misbehave(t testing.TB, pick func(of int) int, svc *service.Spec) {
 		if pick(2) == 0 {
 			svc.Body = 1 + pick(500)
 			for f := service.FaultClose; f < service.Kinds; f++ {
-				svc.Faults[f].Share = 0.1 * float64(pick(2))
+				svc.Faults[f].Share = 0.05 * float64(pick(2))
 			}
+			svc.Faults[service.FaultNoAccept].Share = 0
 			svc.Faults[service.FaultBodyDrip].Interval = 1 + few()/10
 		}
 	} else if pick(3) == 0 {
@@ -119,8 +120,11 @@ func misbehave(t testing.TB, pick func(of int) int, svc *service.Spec) {
 	}
 	svc.Deadline = service.Deadline(pick(3))
 	for range pick(3) {
-		e := []service.Ending{{Status: 503}, {Fault: service.FaultRefuse}, {Fault: service.FaultReset}, {Fault: service.FaultHang}}
-		o := service.Outage{At: few(), For: 1 + few(), Ending: e[pick(4)], Share: float64(pick(3)) / 3}
+		e := []service.Ending{{Status: 503}, {Fault: service.FaultRefuse}, {Fault: service.FaultReset}, {Fault: service.FaultHang}, {Fault: service.FaultNoAccept}}
+		o := service.Outage{At: few(), For: 1 + few(), Ending: e[pick(5)], Share: float64(pick(3)) / 3}
+		if o.Ending.Fault == service.FaultNoAccept {
+			o.Share = 0
+		}
 		if pick(2) == 0 {
 			o.Every = o.For + 1 + few()
 		}
@@ -227,7 +231,7 @@ func empty(t *testing.T, cfg *Config) {
 
 // hangs reports whether the service leaves requests without an answer.
 func hangs(s *service.Spec) bool {
-	return s.Has(service.FaultHang) || s.Has(service.FaultBodyStall)
+	return s.Has(service.FaultHang) || s.Has(service.FaultBodyStall) || s.Has(service.FaultAcceptSilence)
 }
 
 // shaped makes a configuration with lanes, users or hops out of a seed.

@@ -22,6 +22,7 @@ var errorsOfFaults = [service.Kinds]ledger.ErrorKey{
 	service.FaultDuplicateLength: {Class: ledger.ClassBadFraming, Phase: policy.PhaseBody},
 	service.FaultLengthLong:      {Class: ledger.ClassTruncatedBody, Phase: policy.PhaseBody},
 	service.FaultChunkCut:        {Class: ledger.ClassTruncatedBody, Phase: policy.PhaseBody},
+	service.FaultAcceptReset:     {Class: ledger.ClassReset, Phase: policy.PhaseFirstByte},
 	service.FaultCloseOnReuse:    {Class: ledger.ClassStaleConnection, Phase: policy.PhaseFirstByte},
 }
 
@@ -117,7 +118,12 @@ func (w *world) desert(n uint32) {
 	a := &w.attempts[n]
 	a.playing = false
 	w.quit(false, true)
-	if a.order != 0 {
+	w.forget(n)
+}
+
+// forget gives up the event of attempt n and its record.
+func (w *world) forget(n uint32) {
+	if a := &w.attempts[n]; a.order != 0 {
 		a.order = 0
 		w.events.stale++
 	}

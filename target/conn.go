@@ -9,6 +9,7 @@ import (
 	"latencylab/clock"
 	"latencylab/engine"
 	"latencylab/http1"
+	"latencylab/service"
 )
 
 // keptIdle times Config.Idle is how long a connection may stay unused between
@@ -28,6 +29,7 @@ const (
 	serving                    // its request is with the server
 	writing                    // an answer that the socket did not take at once
 	playing                    // an answer that a fault spoils
+	deaf                       // accepted, and never read
 	lingering                  // answered and half closed; what still comes is dropped
 	shaking                    // the TLS handshake is under way
 )
@@ -79,7 +81,12 @@ func (l *loop) connOf(token uint64) (uint32, *conn) {
 
 // accept takes every connection that waits at a listener.
 func (l *loop) accept(replica int) {
-	for fd := l.replicas[replica].fd; fd >= 0; {
+	rp := l.replicas[replica]
+	for fd := rp.fd; fd >= 0; {
+		if at := rp.server.Opens(l.now); at > l.now {
+			l.shutTo = min(l.shutTo, at)
+			return
+		}
 		c, ok := l.acceptOne(fd)
 		if !ok {
 			return
@@ -124,6 +131,16 @@ func (l *loop) open(fd, replica int) {
 	l.sockets.Accepted++
 	if err := l.poll.Add(fd, l.token(id)); err != nil {
 		l.close(id)
+		return
+	}
+	switch rp.server.Accept(c.number, l.now) {
+	case service.FaultAcceptReset:
+		l.sockets.AcceptReset++
+		l.shut(id, true)
+		return
+	case service.FaultAcceptSilence: // until its caller leaves
+		l.sockets.AcceptSilence++
+		c.state = deaf
 		return
 	}
 	if cfg := l.target.tls; cfg != nil {
@@ -219,6 +236,10 @@ func (l *loop) event(token uint64, r engine.Ready) {
 			l.forsake(id)
 		} else if r&engine.Writable != 0 {
 			l.playOn(id)
+		}
+	case deaf:
+		if c.hungUp {
+			l.close(id)
 		}
 	case lingering:
 		l.linger(id)

@@ -68,8 +68,11 @@ type Connections struct {
 	Resumed    uint64 `json:"resumed"`
 	TLSFailed  uint64 `json:"tls_failed"`
 	// Killed were reset because their replica was killed.
-	Killed    uint64 `json:"killed"`
-	WellKnown uint64 `json:"well_known"` // requests for the announcement
+	Killed uint64 `json:"killed"`
+	// AcceptSilence and AcceptReset met that fault of the service.
+	AcceptSilence uint64 `json:"accept_silence"`
+	AcceptReset   uint64 `json:"accept_reset"`
+	WellKnown     uint64 `json:"well_known"` // requests for the announcement
 	// Bad400 to Bad505 count what was no valid request, by the status it got.
 	Bad400 uint64 `json:"bad_400"`
 	Bad431 uint64 `json:"bad_431"`
@@ -85,6 +88,8 @@ func (c *Connections) merge(o *Connections) {
 	c.Resumed += o.Resumed
 	c.TLSFailed += o.TLSFailed
 	c.Killed += o.Killed
+	c.AcceptSilence += o.AcceptSilence
+	c.AcceptReset += o.AcceptReset
 	c.WellKnown += o.WellKnown
 	c.Bad400 += o.Bad400
 	c.Bad431 += o.Bad431
@@ -368,7 +373,7 @@ func (t *tally) run() Run {
 		}
 	}
 	for f, n := range t.faults {
-		if n > 0 {
+		if n > 0 && service.Fault(f) != service.FaultNone {
 			if r.Faults == nil {
 				r.Faults = map[string]uint64{}
 			}

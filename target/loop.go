@@ -96,7 +96,8 @@ type loop struct {
 	before   clock.Time // when the one before it had begun: nothing unread is older
 	patience time.Duration
 	maxConns int64
-	starved  bool // an accept has failed: ask again without an event
+	starved  bool       // an accept has failed: ask again without an event
+	shutTo   clock.Time // some listener is left alone until then; clock.Never: none
 	draining bool
 	stopped  bool
 	sockets  Connections
@@ -116,7 +117,8 @@ func newLoop(t *Target, cfg *Config) (*loop, error) {
 	l := &loop{
 		target: t, poll: p, events: engine.NewEvents(512), rx: engine.NewReceiver(readSize),
 		patience: cfg.Idle, maxConns: int64(cfg.MaxConnections),
-		mail: make(chan func(), 1), done: make(chan struct{}),
+		shutTo: clock.Never,
+		mail:   make(chan func(), 1), done: make(chan struct{}),
 	}
 	if t.tls != nil {
 		l.shakes, l.plain = engine.NewHandshakes(p), make([]byte, engine.PlainSize(readSize))
@@ -193,8 +195,8 @@ func (l *loop) turn() {
 	if n == l.events.Len() {
 		l.asked = l.before // what did not fit may be as old
 	}
-	if l.starved {
-		l.starved = false
+	if l.starved || l.shutTo != clock.Never {
+		l.starved, l.shutTo = false, clock.Never
 		for i := range l.replicas {
 			l.accept(i)
 		}
@@ -213,7 +215,9 @@ func (l *loop) turn() {
 	l.errands = l.errands[:0]
 	select {
 	case f := <-l.mail:
-		f()
+		if f(); l.shutTo != clock.Never { // the listeners may be open now
+			l.shutTo = l.now
+		}
 	default:
 	}
 	if l.drained() {
@@ -226,7 +230,7 @@ func (l *loop) wait(now clock.Time) time.Duration {
 	if len(l.ready) > 0 {
 		return 0
 	}
-	next := min(l.due.Next(), l.idle.Next(), l.planned(), l.rises(), l.relayAt())
+	next := min(l.due.Next(), l.idle.Next(), l.shutTo, l.planned(), l.rises(), l.relayAt())
 	if l.starved {
 		next = min(next, now.Add(retryAccept))
 	}
@@ -375,8 +379,8 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	}
 	t := l.tallies.at(run)
 	t.arrived(rp, call, attempt, drawn)
-	if st.Job == 0 && rp.server.Hangs(job) {
-		t.faults[service.FaultHang]++
+	if st.Job == 0 {
+		t.faults[rp.server.Hangs(job)]++
 	}
 	l.repeated(l.records.at(r), &t.repeats.Arrived, didArrive)
 }
@@ -500,7 +504,7 @@ func (l *loop) closeUnused(called bool) {
 	}
 	for id := range l.conns.items {
 		c := l.conns.at(uint32(id))
-		if c.fd >= 0 && (c.state == shaking || c.state == reading && !c.begun()) && (called || !l.replicas[c.replica].node.called) {
+		if c.fd >= 0 && (c.state == shaking || c.state == deaf || c.state == reading && !c.begun()) && (called || !l.replicas[c.replica].node.called) {
 			l.close(uint32(id))
 		}
 	}

@@ -1,0 +1,70 @@
+package target
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"latencylab/service"
+)
+
+// TestAccept: what a caller meets before its request is read; a script counts
+// connections for such entries.
+func TestAccept(t *testing.T) {
+	spec := &service.Spec{Queue: -1, Script: []service.Ending{{Fault: service.FaultAcceptReset}, {Fault: service.FaultAcceptSilence}, {Status: 200}}}
+	tg := begin(t, Config{Service: spec})
+	c, err := net.Dial("tcp", tg.Replicas()[0].String())
+	if err == nil {
+		_, err = io.ReadAll(c)
+		c.Close()
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the first connection: %v, want a reset", err)
+	}
+	d := dial(t, tg.Replicas()[0])
+	d.send(plainGet)
+	d.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := d.Read(make([]byte, 1)); n != 0 || !isTimeout(err) {
+		t.Errorf("the second: %d bytes, %v, want silence", n, err)
+	}
+	d.Close()
+	settle(t, "that it has left", func() bool { return tg.Ledger().Connections.Open == 0 })
+	d = dial(t, tg.Replicas()[0])
+	for range 2 {
+		d.send(plainGet)
+		if resp, _ := d.answer("GET"); resp.StatusCode != 200 {
+			t.Errorf("the third: status %d", resp.StatusCode)
+		}
+	}
+	l := tg.Ledger()
+	if c := l.Connections; c.Accepted != 3 || c.AcceptReset != 1 || c.AcceptSilence != 1 || l.Run("").Arrived != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestNoAccept: a connection made in the window waits for its end, and one made
+// before goes on.
+func TestNoAccept(t *testing.T) {
+	const window = 300 * time.Millisecond
+	spec := &service.Spec{Queue: -1, Outages: []service.Outage{{At: time.Hour, For: window, Ending: service.Ending{Fault: service.FaultNoAccept}}}}
+	tg := begin(t, Config{Service: spec})
+	old := dial(t, tg.Replicas()[0])
+	old.send(plainGet)
+	old.answer("GET")
+	tg.Mark(-time.Hour, 0)
+	began := time.Now()
+	fresh := dial(t, tg.Replicas()[0])
+	fresh.send(plainGet)
+	old.send(plainGet)
+	old.answer("GET")
+	fresh.answer("GET")
+	if took := time.Since(began); took < window/2 {
+		t.Errorf("the new connection is answered after %v, want about %v", took, window)
+	}
+	if c := tg.Ledger().Connections; c.Accepted != 2 {
+		t.Errorf("%+v", c)
+	}
+}
