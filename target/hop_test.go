@@ -2,6 +2,7 @@ package target
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -223,5 +224,60 @@ func TestHopDrain(t *testing.T) {
 		if !<-ended {
 			t.Errorf("%d threads: the drain was not clean", threads)
 		}
+	}
+}
+
+// TestHopSeesLeaving tells how long after a caller has closed its connection the
+// service it had called, and the one behind it, have stopped for it. It holds
+// that all do, not how fast: that depends on the machine.
+func TestHopSeesLeaving(t *testing.T) {
+	const n = 200
+	tg := chain(t, 1, `services: {a: {cancels: true, calls: [{to: b}]}, b: {time: 10s, cancel: running}}`)
+	closed := make([]time.Time, n)
+	for i := range closed {
+		c := dial(t, tg.Replicas()[0])
+		c.send(get("leave", uint64(i), 1))
+		settle(t, "the call", func() bool { return worksOn(tg, 1) })
+		closed[i] = time.Now()
+		c.Close()
+		settle(t, "the stop", func() bool { return !worksOn(tg, 1) })
+	}
+	l := checked(t, tg)
+	if a, b := l.Run("leave"), l.Service("b").Total(); a.Cancelled.Dropped != n || b.Cancelled.Dropped != n {
+		t.Fatalf("a dropped %d and b %d, want %d", a.Cancelled.Dropped, b.Cancelled.Dropped, n)
+	}
+	late := [2][]time.Duration{}
+	buf := make([]entry, 4*n)
+	tg.reading.Lock()
+	defer tg.reading.Unlock()
+	tg.copyFrom(0, 0, buf, func(b *batch) {
+		for _, e := range b.entries {
+			seen := wallOf(e.arrived).Add(e.left)
+			k := len(late[e.replica])
+			late[e.replica] = append(late[e.replica], seen.Sub(closed[k]))
+		}
+	})
+	for i, name := range []string{"a", "b"} {
+		slices.Sort(late[i])
+		t.Logf("%s saw its caller leave %v (p50), %v (p99), %v (most) after the entry's caller had", name, late[i][n/2], late[i][n*99/100], late[i][n-1])
+	}
+}
+
+// worksOn reports whether a replica works on something.
+func worksOn(tg *Target, replica int) bool { return tg.Backlog().Replicas[replica].Busy > 0 }
+
+// TestHopAllocatesNothing: requests that call on allocate nothing once memory for
+// as many was had.
+func TestHopAllocatesNothing(t *testing.T) {
+	tg := chain(t, 1, `services: {a: {calls: [{to: b, fan: 2}, {to: c, after: b, policy: "retry=1"}]}, b: {}, c: {}}`)
+	c := dial(t, tg.Replicas()[0])
+	request := []byte(plainGet)
+	buf := make([]byte, 4096)
+	size := c.size(request)
+	for range 500 {
+		c.exchange(request, buf, size)
+	}
+	if n := testing.AllocsPerRun(1000, func() { c.exchange(request, buf, size) }); n > 0.1 {
+		t.Errorf("%v allocations a request", n)
 	}
 }

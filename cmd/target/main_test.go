@@ -318,3 +318,32 @@ func TestBodyLimit(t *testing.T) {
 		t.Errorf("error %v, want that the body is too long", err)
 	}
 }
+
+// TestSeveralServices: a file of services that call each other, each address
+// printed by name.
+func TestSeveralServices(t *testing.T) {
+	p := run(t, "../../docs/examples/page.yaml", "--port", "0")
+	for _, name := range []string{"page", "account", "orders", "advice"} {
+		if !strings.HasPrefix(p.lines[name], "http://127.0.0.1:") {
+			t.Fatalf("printed %q, want the address of %s", p.lines, name)
+		}
+	}
+	c := http.Client{Timeout: patience}
+	resp, err := c.Get(p.lines["page"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("status %d, want 200", resp.StatusCode)
+	}
+	p.signals <- syscall.SIGTERM
+	if code := p.exit(); code != 0 {
+		t.Errorf("exit %d, want 0: %s", code, p.stderr.String())
+	}
+	var out, errs bytes.Buffer
+	a := &app{stdout: &out, stderr: &errs}
+	if code := a.main([]string{"../../docs/examples/page.yaml", "--time", "5ms"}); code != 2 || !strings.Contains(errs.String(), "has 4 of them: want the change in the file") {
+		t.Errorf("a flag for several services: exit %d, %q", code, errs.String())
+	}
+}
