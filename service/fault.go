@@ -63,6 +63,14 @@ const (
 	FaultAcceptSilence
 	// FaultAcceptReset: a connection is accepted and reset at once.
 	FaultAcceptReset
+	// FaultTLSStall: the target says nothing in the TLS handshake.
+	FaultTLSStall
+	// FaultTLSWrongName: its certificate is for another name.
+	FaultTLSWrongName
+	// FaultTLSExpired: its certificate is no longer good.
+	FaultTLSExpired
+	// FaultTLSUntrusted: an authority that nobody knows has signed its certificate.
+	FaultTLSUntrusted
 	// Kinds is the number of values, FaultNone and FaultGone included.
 	Kinds
 )
@@ -122,6 +130,10 @@ var kindsOf = [Kinds]kindOf{
 	FaultLengthLong:      {name: "length-long", phase: PhaseBody, spoils: true, shape: Shape{Bytes: 16}},
 	FaultChunkCut:        {name: "chunk-cut", phase: PhaseBody, spoils: true, body: true, shape: Shape{At: half}},
 	FaultCloseAfter:      {name: "close-after", phase: PhaseEnd, spoils: true, whole: true},
+	FaultTLSStall:        {name: "tls-stall", phase: PhaseTLS},
+	FaultTLSWrongName:    {name: "tls-wrong-name", phase: PhaseTLS},
+	FaultTLSExpired:      {name: "tls-expired", phase: PhaseTLS},
+	FaultTLSUntrusted:    {name: "tls-untrusted", phase: PhaseTLS},
 	FaultNoAccept:        {name: "no-accept", phase: PhaseConnection},
 	FaultAcceptSilence:   {name: "accept-silence", phase: PhaseConnection},
 	FaultAcceptReset:     {name: "accept-reset", phase: PhaseConnection},
@@ -182,7 +194,7 @@ func (f Fault) Breaks() bool {
 func (f Fault) AtOnce() bool { return f == FaultRefuse || f == FaultHang || f == FaultCloseOnReuse }
 
 // ofConnections says that f strikes a connection before a request is read.
-func (f Fault) ofConnections() bool { return f.Phase() == PhaseConnection }
+func (f Fault) ofConnections() bool { return f.Phase() == PhaseConnection || f.Phase() == PhaseTLS }
 
 // NeedsBody says that f strikes the body of the answer, which must have one.
 func (f Fault) NeedsBody() bool { return f.kind().body }
@@ -374,6 +386,17 @@ func (sp *Spec) first(such func(Fault) bool) (f Fault, key string) {
 		}
 	}
 	return FaultNone, ""
+}
+
+// NeedsTLS returns a fault of TLS that the service, or a replica of its own, may
+// meet; FaultNone when there is none.
+func (sp *Spec) NeedsTLS() Fault {
+	for one := range sp.All() {
+		if f, key := one.first(func(f Fault) bool { return f.Phase() == PhaseTLS }); key != "" {
+			return f
+		}
+	}
+	return FaultNone
 }
 
 // Has reports whether the service may end a request with f.

@@ -161,7 +161,7 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	b.fault, b.full, b.cut, b.expired, b.served = FaultNone, false, false, false, false
 	spoiled := FaultNone
 	if r.Conn == 0 && s.strikesConnections() { // each request has a connection of its own
-		if f := s.accept(r.Call, r.Attempt, 1, uint64(r.Attempt), now); f == FaultAcceptReset || f == FaultAcceptSilence {
+		if f := s.accept(r.Call, r.Attempt, 1, uint64(r.Attempt), now); f != FaultNone && f != FaultNoAccept {
 			b.drawn, _ = s.draw(&r, now)
 			return j, s.decline(j, Ending{Fault: f}, now)
 		}
@@ -356,7 +356,7 @@ func (s *Server) decline(j Job, e Ending, now clock.Time) Step {
 	b := &s.jobs[j]
 	b.status, b.fault = e.Status, e.Fault
 	switch e.Fault {
-	case FaultHang, FaultAcceptSilence:
+	case FaultHang, FaultAcceptSilence, FaultTLSStall:
 		b.state, b.due = hung, clock.Never
 		return Step{}
 	case FaultNone: // a server that stands still does not answer

@@ -231,7 +231,7 @@ func empty(t *testing.T, cfg *Config) {
 
 // hangs reports whether the service leaves requests without an answer.
 func hangs(s *service.Spec) bool {
-	return s.Has(service.FaultHang) || s.Has(service.FaultBodyStall) || s.Has(service.FaultAcceptSilence)
+	return s.Has(service.FaultHang) || s.Has(service.FaultBodyStall) || s.Has(service.FaultAcceptSilence) || s.Has(service.FaultTLSStall)
 }
 
 // shaped makes a configuration with lanes, users or hops out of a seed.

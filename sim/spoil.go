@@ -24,6 +24,9 @@ var errorsOfFaults = [service.Kinds]ledger.ErrorKey{
 	service.FaultChunkCut:        {Class: ledger.ClassTruncatedBody, Phase: policy.PhaseBody},
 	service.FaultAcceptReset:     {Class: ledger.ClassReset, Phase: policy.PhaseFirstByte},
 	service.FaultCloseOnReuse:    {Class: ledger.ClassStaleConnection, Phase: policy.PhaseFirstByte},
+	service.FaultTLSWrongName:    {Class: ledger.ClassTLS, Phase: policy.PhaseTLS},
+	service.FaultTLSExpired:      {Class: ledger.ClassTLS, Phase: policy.PhaseTLS},
+	service.FaultTLSUntrusted:    {Class: ledger.ClassTLS, Phase: policy.PhaseTLS},
 }
 
 // perform begins an answer that a fault spoils: attempt n has come due with it.

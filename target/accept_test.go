@@ -1,9 +1,11 @@
 package target
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,6 +67,36 @@ func TestNoAccept(t *testing.T) {
 		t.Errorf("the new connection is answered after %v, want about %v", took, window)
 	}
 	if c := tg.Ledger().Connections; c.Accepted != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestFaultsOfTLS: a client that verifies does not take what is shown, and one
+// that waits hears nothing. Half of a script of connections is good.
+func TestFaultsOfTLS(t *testing.T) {
+	spec := &service.Spec{Queue: -1, Script: []service.Ending{{Fault: service.FaultTLSWrongName}, {Fault: service.FaultTLSExpired},
+		{Fault: service.FaultTLSUntrusted}, {Fault: service.FaultTLSStall}, {Status: 200}}}
+	if _, err := Start(Config{Service: spec}); err == nil || err.Error() != "tls-wrong-name needs TLS: want tls: true in the service, or --tls" {
+		t.Errorf("without TLS: %v", err)
+	}
+	tg := begin(t, Config{Service: spec, TLS: &TLS{}})
+	for _, want := range []string{"certificate is valid for wrong.invalid, not localhost", "certificate has expired", "certificate signed by unknown authority", "timeout", ""} {
+		c, err := net.Dial("tcp", tg.Replicas()[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetDeadline(time.Now().Add(patience))
+		if want == "timeout" {
+			c.SetDeadline(time.Now().Add(50 * time.Millisecond))
+		}
+		s := tls.Client(c, trusting(t, tg))
+		if err := s.Handshake(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		c.Close()
+	}
+	settle(t, "that all have left", func() bool { return tg.Ledger().Connections.Open == 0 })
+	if c := tg.Ledger().Connections; c.BadCertificate != 3 || c.AcceptSilence != 1 || c.Accepted != 5 || c.Handshakes != 1 {
 		t.Errorf("%+v", c)
 	}
 }

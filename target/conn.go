@@ -133,17 +133,21 @@ func (l *loop) open(fd, replica int) {
 		l.close(id)
 		return
 	}
-	switch rp.server.Accept(c.number, l.now) {
-	case service.FaultAcceptReset:
+	cfg := l.target.tls
+	switch f := rp.server.Accept(c.number, l.now); {
+	case f == service.FaultAcceptReset:
 		l.sockets.AcceptReset++
 		l.shut(id, true)
 		return
-	case service.FaultAcceptSilence: // until its caller leaves
+	case f == service.FaultAcceptSilence || f == service.FaultTLSStall && cfg != nil: // until its caller leaves
 		l.sockets.AcceptSilence++
 		c.state = deaf
 		return
+	case f.Phase() == service.PhaseTLS && cfg != nil:
+		l.sockets.BadCertificate++
+		cfg = l.target.badTLS[f]
 	}
-	if cfg := l.target.tls; cfg != nil {
+	if cfg != nil {
 		c.sec, c.state = l.shakes.Server(fd, l.token(id), cfg), shaking
 	}
 	l.idle.Set(id, l.now.Add(l.patience))

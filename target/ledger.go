@@ -69,10 +69,12 @@ type Connections struct {
 	TLSFailed  uint64 `json:"tls_failed"`
 	// Killed were reset because their replica was killed.
 	Killed uint64 `json:"killed"`
-	// AcceptSilence and AcceptReset met that fault of the service.
-	AcceptSilence uint64 `json:"accept_silence"`
-	AcceptReset   uint64 `json:"accept_reset"`
-	WellKnown     uint64 `json:"well_known"` // requests for the announcement
+	// AcceptSilence were never read, by that fault or by tls-stall; AcceptReset were
+	// reset at once; BadCertificate were shown a certificate that is not good.
+	AcceptSilence  uint64 `json:"accept_silence"`
+	AcceptReset    uint64 `json:"accept_reset"`
+	BadCertificate uint64 `json:"bad_certificate"`
+	WellKnown      uint64 `json:"well_known"` // requests for the announcement
 	// Bad400 to Bad505 count what was no valid request, by the status it got.
 	Bad400 uint64 `json:"bad_400"`
 	Bad431 uint64 `json:"bad_431"`
@@ -90,6 +92,7 @@ func (c *Connections) merge(o *Connections) {
 	c.Killed += o.Killed
 	c.AcceptSilence += o.AcceptSilence
 	c.AcceptReset += o.AcceptReset
+	c.BadCertificate += o.BadCertificate
 	c.WellKnown += o.WellKnown
 	c.Bad400 += o.Bad400
 	c.Bad431 += o.Bad431

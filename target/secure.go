@@ -4,12 +4,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"slices"
 	"syscall"
+	"time"
 
 	"latencylab/engine"
+	"latencylab/service"
 )
 
 // TLS says how replicas and baseline speak TLS. The zero TLS shows a certificate
@@ -32,6 +35,11 @@ func (t *Target) secure(cfg *Config) error {
 	}
 	o := cfg.TLS
 	if o == nil {
+		for _, n := range t.nodes {
+			if f := n.Spec.NeedsTLS(); f != service.FaultNone {
+				return fmt.Errorf("%v needs TLS: want tls: true in the service, or --tls", f)
+			}
+		}
 		return nil
 	}
 	if t.edges > 0 {
@@ -55,6 +63,38 @@ func (t *Target) secure(cfg *Config) error {
 		c.Certificates = []tls.Certificate{cert}
 	}
 	t.tls = c
+	return t.insecure(cfg)
+}
+
+// insecure makes the configurations of the faults of certificates.
+func (t *Target) insecure(cfg *Config) error {
+	trusted := t.ca
+	stranger, err := NewAuthority()
+	if err != nil {
+		return err
+	}
+	if trusted == nil { // the servers show a certificate of their own
+		trusted = stranger
+	}
+	over := time.Now().Add(-certified)
+	for _, bad := range []struct {
+		fault service.Fault
+		by    *Authority
+		leaf  Leaf
+	}{
+		{service.FaultTLSWrongName, trusted, Leaf{Names: []string{"wrong.invalid"}}},
+		{service.FaultTLSExpired, trusted, Leaf{Names: names(cfg), From: over.Add(-certified), Until: over}},
+		{service.FaultTLSUntrusted, stranger, Leaf{Names: names(cfg)}},
+	} {
+		cert, err := bad.by.Issue(bad.leaf)
+		if err != nil {
+			return err
+		}
+		c := t.tls.Clone()
+		c.Certificates = []tls.Certificate{cert}
+		c.SessionTicketsDisabled = true // a session that is resumed shows none
+		t.badTLS[bad.fault] = c
+	}
 	return nil
 }
 

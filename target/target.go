@@ -81,8 +81,9 @@ type Target struct {
 	loops     []*loop
 	replicas  []netip.AddrPort
 	holds     atomic.Pointer[holding]
-	tls       *tls.Config // nil: plain HTTP
-	ca        *Authority  // nil: none was generated
+	tls       *tls.Config                // nil: plain HTTP
+	badTLS    [service.Kinds]*tls.Config // by fault of TLS
+	ca        *Authority                 // nil: none was generated
 	runs      registry
 	calls     calls
 	following following

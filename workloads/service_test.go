@@ -31,7 +31,7 @@ func FuzzService(f *testing.F) {
 		"capacity: {requests: 5, per: 10ms}\nramp: {key: capacity.requests, from: 1, to: 9, for: 90ms}\n",
 		"replicas: 3\ntime: 2ms\nslots: 2\nqueue: 3\nstall: {every: 9ms, for: 1ms}\neach: [{replica: 2, slots: 1, factor: 2, fault: {reset: 50%}, stall: none}, {replica: 1, time: 1ms, cancel: running}, {replica: 0, slots: none, queue: none, time: none, capacity: {requests: 2, per: 5ms}, body: 1KiB}]\n",
 		"time: 1ms\nbody: 100B\nfault: {close: 1%, head-truncated: {share: 2%, at: 25%}, body-stall: {at: 0%}, body-drip: {share: 3%, interval: 2ms, bytes: 7B}, body-reset: 1%, chunk-cut: 1%}\noutage: {for: 9ms, kind: body-stall, share: 20%}\n",
-		"time: 1ms\nbody: 100B\nscript: [head-drip, interim, bad-status-line, bad-header, duplicate-length, length-short, length-long, close-after, close-on-reuse, accept-reset, accept-silence, 200]\noutage: {for: 4ms, kind: no-accept}\nscript-key: X-Key\nfault: {interim: {status: 102, times: 3, interval: 1ms}, head-drip: {bytes: 3B}, length-long: {bytes: 1B}}\n",
+		"time: 1ms\nbody: 100B\nscript: [head-drip, interim, bad-status-line, bad-header, duplicate-length, length-short, length-long, close-after, close-on-reuse, accept-reset, accept-silence, tls-stall, tls-expired, 200]\noutage: {for: 4ms, kind: no-accept}\nscript-key: X-Key\nfault: {interim: {status: 102, times: 3, interval: 1ms}, head-drip: {bytes: 3B}, length-long: {bytes: 1B}}\n",
 	} {
 		f.Add(s)
 	}
