@@ -25,7 +25,10 @@ type Attempt struct {
 	Call     uint64 `json:"call"`
 	Numbered bool   `json:"numbered"`
 	Attempt  uint32 `json:"attempt"` // from 1
-	Replica  int    `json:"replica"`
+	// Entry is CALL/ATTEMPT of the attempt at the entry that it was made for, of a
+	// request that a service has sent; "" of others.
+	Entry   string `json:"entry,omitempty"`
+	Replica int    `json:"replica"`
 	// End is how it ended: answered, after_left, dropped or broken, as in WorkBy.
 	End string `json:"end"`
 	// Status is that of the answer, nil without one; Fault is what was done
@@ -80,6 +83,10 @@ func (b *batch) appendLine(dst []byte, i int) []byte {
 	dst = strconv.AppendUint(append(dst, `,"call":`...), e.call, 10)
 	dst = strconv.AppendBool(append(dst, `,"numbered":`...), e.numbered)
 	dst = strconv.AppendUint(append(dst, `,"attempt":`...), uint64(e.attempt), 10)
+	if e.entry.Attempt != 0 {
+		dst = strconv.AppendUint(append(dst, `,"entry":"`...), e.entry.Call, 10)
+		dst = append(strconv.AppendUint(append(dst, '/'), uint64(e.entry.Attempt), 10), '"')
+	}
 	dst = strconv.AppendUint(append(dst, `,"replica":`...), uint64(e.replica), 10)
 	dst = append(append(append(dst, `,"end":"`...), e.end.String()...), `","status":`...)
 	dst = appendOr(dst, int64(e.status), e.status != 0)

@@ -27,7 +27,7 @@ const (
 type filter struct {
 	run                    *string
 	end                    string
-	call                   *uint64
+	call, entry            *uint64
 	replica, status, fault *string
 	last                   int
 }
@@ -41,12 +41,13 @@ func (f *filter) passes(b *batch, e *entry) bool {
 	}
 	return (f.end == "" || f.end == e.end.String()) &&
 		(f.call == nil || *f.call == e.call) &&
+		(f.entry == nil || *f.entry == e.entry.Call && e.entry.Attempt != 0) &&
 		(f.replica == nil || *f.replica == strconv.Itoa(int(e.replica))) &&
 		(f.status == nil || *f.status == strconv.Itoa(int(e.status))) &&
 		(f.fault == nil || *f.fault == e.faultName())
 }
 
-// filterArgs reads a query: run, replica, status, fault, end, call and last, all
+// filterArgs reads a query: run, replica, status, fault, end, call, entry and last, all
 // of which may be left out. Another name is a mistake: it would choose too much.
 func filterArgs(args *fasthttp.Args) (f filter, err error) {
 	f.last = showLast
@@ -73,12 +74,16 @@ func filterArgs(args *fasthttp.Args) (f filter, err error) {
 				return f, fmt.Errorf("end = %q, want answered, after_left, dropped or broken", text)
 			}
 			f.end = text
-		case "call":
+		case "call", "entry":
 			n, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
-				return f, fmt.Errorf("call = %q, want a number", text)
+				return f, fmt.Errorf("%s = %q, want a number", name, text)
 			}
-			f.call = &n
+			if name == "call" {
+				f.call = &n
+			} else {
+				f.entry = &n
+			}
 		case "last":
 			n, err := strconv.ParseUint(text, 10, 32)
 			if err != nil || n == 0 || n > KeptAttempts {
@@ -86,7 +91,7 @@ func filterArgs(args *fasthttp.Args) (f filter, err error) {
 			}
 			f.last = int(n)
 		default:
-			return f, fmt.Errorf("unknown filter %q, want run, replica, status, fault, end, call or last", name)
+			return f, fmt.Errorf("unknown filter %q, want run, replica, status, fault, end, call, entry or last", name)
 		}
 	}
 	return f, nil

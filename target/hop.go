@@ -122,8 +122,8 @@ func (l *loop) foresee(id uint32, c *conn, key http1.Run, deadline clock.Time) {
 		record: id, replica: c.replica, run: key, deadline: deadline,
 		entry: http1.Entry{Call: rec.call, Attempt: rec.attempt}, ends: q.ends[:0], kids: q.kids[:0],
 	}
-	if e, ok := c.req.LabEntry(); ok {
-		q.entry = e
+	if rec.entry.Attempt != 0 {
+		q.entry = rec.entry
 	}
 	rec.request = i
 }

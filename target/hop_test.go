@@ -74,6 +74,10 @@ services:
 		if r := b.Runs; len(r) != 1 || r[0].Key != "hop" || r[0].Arrived != 2 || r[0].Answered[503] != 1 || r[0].Answered[200] != 1 {
 			t.Errorf("runs of b: %+v", r)
 		}
+		_, body := page(t, "GET", "http://"+tg.Admin().String()+"/attempts?entry=7")
+		if n := strings.Count(body, `"entry":"7/1"`); n != 2 {
+			t.Errorf("%d attempts for call 7 of the entry, want 2:\n%s", n, body)
+		}
 		if r := l.Run("hop"); r == nil || r.Arrived != 1 || r.Work.Answered.Requests != 1 {
 			t.Errorf("run of a: %+v", r)
 		}

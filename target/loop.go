@@ -54,6 +54,7 @@ type record struct {
 	call     uint64
 	attempt  uint32
 	numbered bool          // it carried Latencylab-Call
+	entry    http1.Entry   // that it carried; Attempt 0: none
 	outside  time.Duration // between began and due, in which its service waited for its calls
 	dropped  bool          // its caller has left and it was dropped, but stopping takes time
 	read     uint32        // read delay in ns, unread if there is none
@@ -366,6 +367,9 @@ func (l *loop) begin(id uint32, at clock.Time) {
 		job: job, due: clock.Never, conn: id, request: none, replica: c.replica, run: run,
 		call: call, attempt: attempt, numbered: numbered, read: unread,
 		arrived: at, began: clock.Never, left: clock.Never,
+	}
+	if e, ok := c.req.LabEntry(); ok {
+		l.records.at(r).entry = e
 	}
 	if len(rp.edges) > 0 {
 		l.foresee(r, c, key, deadline)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"latencylab/clock"
+	"latencylab/http1"
 	"latencylab/service"
 )
 
@@ -15,7 +16,7 @@ const KeptAttempts = 1 << 16
 // unread is the read delay of a request that has none.
 const unread = math.MaxUint32
 
-// entry is the record of one attempt that has ended, 80 bytes without a pointer.
+// entry is the record of one attempt that has ended, 96 bytes without a pointer.
 type entry struct {
 	call    uint64
 	arrived clock.Time
@@ -26,9 +27,10 @@ type entry struct {
 	left    time.Duration // from the arrival to the caller's leaving; negative: it was not seen to leave
 	read    uint32        // read delay in ns, unread if there is none
 	attempt uint32
-	run     uint16 // number of the run
-	replica uint16 // number in the service
-	status  uint16 // 0 without an answer
+	run     uint16      // number of the run
+	replica uint16      // number in the service
+	status  uint16      // 0 without an answer
+	entry   http1.Entry // that it carried; Attempt 0: none
 	end     end
 	fault   service.Fault
 	// numbered: it carried Latencylab-Call. shed: it found the queue full or its
@@ -113,7 +115,7 @@ func (l *loop) finish(rec *record, a *service.Answer, how end) {
 	}
 	e := l.ring.add()
 	*e = entry{
-		call: rec.call, arrived: rec.arrived, wait: wait, work: work, took: rec.due.Sub(rec.arrived), left: -1, late: -1,
+		call: rec.call, entry: rec.entry, arrived: rec.arrived, wait: wait, work: work, took: rec.due.Sub(rec.arrived), left: -1, late: -1,
 		read: rec.read, attempt: rec.attempt, run: rec.run, replica: uint16(l.replicas[rec.replica].index),
 		status: a.Status, end: how, fault: a.Fault, numbered: rec.numbered, shed: a.Shed, worked: a.Worked,
 	}

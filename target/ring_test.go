@@ -12,8 +12,8 @@ import (
 )
 
 func TestEntrySize(t *testing.T) {
-	if n := unsafe.Sizeof(entry{}); n != 80 {
-		t.Errorf("an entry has %d bytes, want 80", n)
+	if n := unsafe.Sizeof(entry{}); n != 96 {
+		t.Errorf("an entry has %d bytes, want 96", n)
 	}
 }
 
