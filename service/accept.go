@@ -6,7 +6,7 @@ import (
 )
 
 // Accept decides about a connection that is accepted now, number conn of the
-// replica, from 1: FaultNone, or a fault of the connection or of TLS. A script
+// replica, from 1: FaultNone, or a fault of the connection, of TLS or of the request. A script
 // counts connections for its entries of that phase.
 func (s *Server) Accept(conn uint64, now clock.Time) Fault {
 	if !s.strikesConnections() {

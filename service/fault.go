@@ -71,6 +71,9 @@ const (
 	FaultTLSExpired
 	// FaultTLSUntrusted: an authority that nobody knows has signed its certificate.
 	FaultTLSUntrusted
+	// FaultSlowRead: what comes by a connection is read a little at a time, and the
+	// receive window is small.
+	FaultSlowRead
 	// Kinds is the number of values, FaultNone and FaultGone included.
 	Kinds
 )
@@ -130,6 +133,7 @@ var kindsOf = [Kinds]kindOf{
 	FaultLengthLong:      {name: "length-long", phase: PhaseBody, spoils: true, shape: Shape{Bytes: 16}},
 	FaultChunkCut:        {name: "chunk-cut", phase: PhaseBody, spoils: true, body: true, shape: Shape{At: half}},
 	FaultCloseAfter:      {name: "close-after", phase: PhaseEnd, spoils: true, whole: true},
+	FaultSlowRead:        {name: "slow-read", phase: PhaseRequest, shape: Shape{Interval: dripEvery}},
 	FaultTLSStall:        {name: "tls-stall", phase: PhaseTLS},
 	FaultTLSWrongName:    {name: "tls-wrong-name", phase: PhaseTLS},
 	FaultTLSExpired:      {name: "tls-expired", phase: PhaseTLS},
@@ -194,7 +198,10 @@ func (f Fault) Breaks() bool {
 func (f Fault) AtOnce() bool { return f == FaultRefuse || f == FaultHang || f == FaultCloseOnReuse }
 
 // ofConnections says that f strikes a connection before a request is read.
-func (f Fault) ofConnections() bool { return f.Phase() == PhaseConnection || f.Phase() == PhaseTLS }
+func (f Fault) ofConnections() bool {
+	p := f.Phase()
+	return p == PhaseConnection || p == PhaseTLS || p == PhaseRequest
+}
 
 // NeedsBody says that f strikes the body of the answer, which must have one.
 func (f Fault) NeedsBody() bool { return f.kind().body }

@@ -161,7 +161,7 @@ func (s *Server) Begin(r Request, now clock.Time) (Job, Step) {
 	b.fault, b.full, b.cut, b.expired, b.served = FaultNone, false, false, false, false
 	spoiled := FaultNone
 	if r.Conn == 0 && s.strikesConnections() { // each request has a connection of its own
-		if f := s.accept(r.Call, r.Attempt, 1, uint64(r.Attempt), now); f != FaultNone && f != FaultNoAccept {
+		if f := s.accept(r.Call, r.Attempt, 1, uint64(r.Attempt), now); f != FaultNone && f != FaultNoAccept && f != FaultSlowRead {
 			b.drawn, _ = s.draw(&r, now)
 			return j, s.decline(j, Ending{Fault: f}, now)
 		}

@@ -3,6 +3,7 @@ package target
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -98,5 +99,24 @@ func TestFaultsOfTLS(t *testing.T) {
 	settle(t, "that all have left", func() bool { return tg.Ledger().Connections.Open == 0 })
 	if c := tg.Ledger().Connections; c.BadCertificate != 3 || c.AcceptSilence != 1 || c.Accepted != 5 || c.Handshakes != 1 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestSlowRead: a small request is read at once, a large one a little at a time.
+func TestSlowRead(t *testing.T) {
+	const size = 256 << 10
+	tg := begin(t, Config{Service: always(service.FaultSlowRead, service.FaultSpec{Interval: time.Millisecond})})
+	c := dial(t, tg.Replicas()[0])
+	c.send(plainGet)
+	c.answer("GET")
+	began := time.Now()
+	c.send(fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size)))
+	c.answer("POST")
+	// No read brings more than the loop's buffer holds.
+	if took, least := time.Since(began), (size/readSize-2)*time.Millisecond; took < least {
+		t.Errorf("the large one took %v, want %v or more", took, least)
+	}
+	if l := tg.Ledger(); l.Connections.SlowRead != 1 || l.Run("").Answered[200] != 2 {
+		t.Errorf("%+v", l.Connections)
 	}
 }

@@ -55,11 +55,14 @@ type conn struct {
 	// its time runs. continued: 100 was sent for it. final: the connection closes
 	// after the answer.
 	served, again, part, continued, final bool
-	since                                 clock.Time // when the state, or the progress in it, began
-	in                                    []byte     // read and not consumed; nil when there is none
-	rest                                  []byte     // of the answer's head, not written yet; nil when there is none
-	fill, whole                           int        // bytes of the answer's body, not written yet and in all
-	req                                   http1.Request
+	// slow: it is read a little at a time, the next time at the instant next.
+	slow        bool
+	next        clock.Time
+	since       clock.Time // when the state, or the progress in it, began
+	in          []byte     // read and not consumed; nil when there is none
+	rest        []byte     // of the answer's head, not written yet; nil when there is none
+	fill, whole int        // bytes of the answer's body, not written yet and in all
+	req         http1.Request
 }
 
 // begun reports whether a request is on its way in.
@@ -143,6 +146,10 @@ func (l *loop) open(fd, replica int) {
 		l.sockets.AcceptSilence++
 		c.state = deaf
 		return
+	case f == service.FaultSlowRead:
+		l.sockets.SlowRead++
+		c.slow = true
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, slowWindow) // what fails is read with a larger window
 	case f.Phase() == service.PhaseTLS && cfg != nil:
 		l.sockets.BadCertificate++
 		cfg = l.target.badTLS[f]
@@ -264,6 +271,9 @@ func (l *loop) resume(id uint32) {
 		l.input(id, c.in, l.now)
 	}
 	for alive() && c.readable {
+		if c.slow && !l.mayRead(id) {
+			break
+		}
 		n, stamp, e := l.rx.Read(c.fd)
 		if e == syscall.EINTR {
 			continue
@@ -294,6 +304,23 @@ func (l *loop) resume(id uint32) {
 	if c.state == serving && c.hungUp {
 		l.leave(id)
 	}
+}
+
+// slowWindow is the receive buffer of a connection that is read slowly, in bytes:
+// with much less, TCP itself would set the pace, by its probes of a closed window;
+// the kernel doubles it.
+const slowWindow = 64 << 10
+
+// mayRead reports whether the interval of a connection that is read slowly has
+// passed; if not, the idle timer comes back to it.
+func (l *loop) mayRead(id uint32) bool {
+	c := l.conns.at(id)
+	if c.next > l.now {
+		l.idle.Set(id, c.next)
+		return false
+	}
+	c.next = l.now.Add(l.replicas[c.replica].server.Shape(service.FaultSlowRead).Interval)
+	return true
 }
 
 // received is input with the instant and the read delay from the kernel's stamp.
@@ -406,6 +433,10 @@ func (l *loop) closeIdle() {
 			continue
 		case c.state == playing:
 			l.cue(id)
+			continue
+		case c.slow && c.readable && c.state == reading:
+			l.idle.Set(id, l.now.Add(limit))
+			l.resume(id)
 			continue
 		case c.state == lingering:
 			limit = lingerFor

@@ -74,6 +74,7 @@ type Connections struct {
 	AcceptSilence  uint64 `json:"accept_silence"`
 	AcceptReset    uint64 `json:"accept_reset"`
 	BadCertificate uint64 `json:"bad_certificate"`
+	SlowRead       uint64 `json:"slow_read"`  // read a little at a time
 	WellKnown      uint64 `json:"well_known"` // requests for the announcement
 	// Bad400 to Bad505 count what was no valid request, by the status it got.
 	Bad400 uint64 `json:"bad_400"`
@@ -93,6 +94,7 @@ func (c *Connections) merge(o *Connections) {
 	c.AcceptSilence += o.AcceptSilence
 	c.AcceptReset += o.AcceptReset
 	c.BadCertificate += o.BadCertificate
+	c.SlowRead += o.SlowRead
 	c.WellKnown += o.WellKnown
 	c.Bad400 += o.Bad400
 	c.Bad431 += o.Bad431
