@@ -16,7 +16,7 @@ var fanOutLab = Lab{
 	About:    "an answer that needs every one of n leaves: how often it waits for a slow one",
 	takes:    takes{requests: true},
 	run:      runFanOut,
-	noExport: "a call asks one server; a leaf is a service with slow: {share: 1%, time: 1s}",
+	noExport: "a row of it is a workload of two services: docs/examples/fan-out-load.yaml",
 }
 
 // fanOutRows are the leaves, the slow share of each, how many answers are drawn

@@ -16,7 +16,7 @@ var nestedTimeoutsLab = Lab{
 	Name:     "nested-timeouts",
 	About:    "timeouts that grow inward and retries at each hop, against one deadline that goes down",
 	run:      runNestedTimeouts,
-	noExport: "a workload has no services between the user and the servers; the policies of each are printed with the table",
+	noExport: "its chains are service files: docs/examples/nested-bad.yaml and nested-good.yaml",
 }
 
 // nestedRows are the chains: the user waits 300 ms for A, which calls B, which
