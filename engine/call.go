@@ -26,6 +26,7 @@ type attempt struct {
 	target uint16
 	kind   policy.Kind
 	state  slotState
+	shakes bool // waits for a connection whose TLS handshake is under way
 }
 
 // call is one call under way.
@@ -148,12 +149,21 @@ func (l *loop) launched(c *call, slot uint8) clock.Time {
 	switch {
 	case a.state == slotSent && a.conn.out != nil:
 		p = policy.PhaseWrite
-	case a.state == slotWaiting && l.ln.pools[a.target].dialing > 0:
-		p = policy.PhaseConnect
 	case a.state == slotWaiting:
-		p = policy.PhaseAcquire
+		p = l.waitPhase(a)
 	}
 	return c.k.Progress(slot, p, l.policyTime(l.now)).Timer
+}
+
+// waitPhase is how far the connection has come that an attempt waits for.
+func (l *loop) waitPhase(a *attempt) policy.Phase {
+	switch {
+	case a.shakes:
+		return policy.PhaseTLS
+	case l.ln.pools[a.target].dialing > 0:
+		return policy.PhaseConnect
+	}
+	return policy.PhaseAcquire
 }
 
 // progress tells the policy how far the attempt on a connection has come.
@@ -243,9 +253,8 @@ func (l *loop) cancel(c *call, slot uint8, class ledger.Class, done clock.Time) 
 func (l *loop) cancelWaiting(a *attempt, book uint8, class ledger.Class) {
 	kind, endpoint, b := a.kind, a.target, l.ln.book[book]
 	timedOut := class != ledger.ClassNone
-	phase := policy.PhaseAcquire
+	phase := l.waitPhase(a)
 	if l.leaveQueue(a, book) {
-		phase = policy.PhaseConnect
 		if timedOut {
 			b.AttemptTimedOut(kind)
 		} else {
@@ -254,6 +263,9 @@ func (l *loop) cancelWaiting(a *attempt, book uint8, class ledger.Class) {
 	}
 	*a = attempt{}
 	if timedOut {
+		if phase == policy.PhaseTLS {
+			l.dropShake(endpoint)
+		}
 		l.count(b, ledger.ErrorKey{Class: class, Phase: phase}, nil, endpoint)
 	}
 }
@@ -262,7 +274,7 @@ func (l *loop) cancelWaiting(a *attempt, book uint8, class ledger.Class) {
 // sent when a handshake to its replica was under way; else a first attempt's
 // call never got a connection.
 func (l *loop) leaveQueue(a *attempt, book uint8) (sent bool) {
-	l.unwait(a.target)
+	l.unwait(a)
 	if l.ln.pools[a.target].dialing > 0 {
 		l.sent(book, a.kind)
 		return true

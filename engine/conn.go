@@ -38,7 +38,7 @@ type conn struct {
 	first      clock.Time
 	in         *[]byte // bytes of a partial line of the answer
 	out        *[]byte // bytes of the request that the socket did not take yet
-	next, prev uint32  // idle list of its pool: index plus 1, 0 at the ends
+	next, prev uint32  // idle list of its pool, or list of handshakes: index plus 1, 0 at the ends
 	index, gen uint32
 	dial       uint32 // while dialling: the number of what it takes part in
 	fd         int32

@@ -105,8 +105,11 @@ func (l *loop) cutShort() {
 // nothingThere says that the block is about nothing: no connection was made.
 func (l *loop) nothingThere(now clock.Time) {
 	l.early = fmt.Sprintf("%s in %s", Unreachable, units.FormatDuration(now.Sub(l.dialled).Round(100*time.Millisecond)))
-	if l.dialErr != nil {
+	switch {
+	case l.dialErr != nil:
 		l.early += ": " + l.dialErr.Error()
+	case l.shakeHead != 0:
+		l.early += fmt.Sprintf(": %s: no TLS handshake has ended", l.eng.cfg.Endpoints[l.conns.at(l.shakeHead-1).endpoint].Name)
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 
+	"latencylab/clock"
 	"latencylab/ledger"
 	"latencylab/policy"
 )
@@ -52,6 +54,117 @@ func (cn *conn) close(reset bool) {
 func (l *loop) shake(cn *conn, cfg *tls.Config) {
 	cn.state, cn.sent = connShaking, l.polled
 	cn.sec = l.shakes.Client(int(cn.fd), cn.token(), cfg)
+	cn.prev, cn.next = l.shakeTail, 0
+	if l.shakeTail != 0 {
+		l.conns.at(l.shakeTail - 1).next = cn.index + 1
+	} else {
+		l.shakeHead = cn.index + 1
+	}
+	l.shakeTail = cn.index + 1
+	ln := &l.lanes[cn.lane]
+	ln.pools[cn.endpoint].shaking++
+	if ln == l.ln {
+		l.mark(cn.endpoint, true)
+	}
+}
+
+// shakeOver takes a connection out of those whose handshake is under way.
+func (l *loop) shakeOver(cn *conn) {
+	if cn.prev != 0 {
+		l.conns.at(cn.prev - 1).next = cn.next
+	} else {
+		l.shakeHead = cn.next
+	}
+	if cn.next != 0 {
+		l.conns.at(cn.next - 1).prev = cn.prev
+	} else {
+		l.shakeTail = cn.prev
+	}
+	cn.next, cn.prev = 0, 0
+	l.lanes[cn.lane].pools[cn.endpoint].shaking--
+}
+
+// mark makes as many of the attempts that wait longest for the replica wait for a
+// TLS handshake as there are handshakes under way, and tells the policy if tell.
+func (l *loop) mark(endpoint uint16, tell bool) {
+	p := &l.ln.pools[endpoint]
+	for i := p.wait.head; p.marked < min(p.shaking, p.wait.live) && i < len(p.wait.q); i++ {
+		w := &p.wait.q[i]
+		if !w.waits() || w.call.slots[w.slot].shakes {
+			continue
+		}
+		w.call.slots[w.slot].shakes = true
+		p.marked++
+		if tell && l.ln.phased {
+			a := w.call.k.Progress(w.slot, policy.PhaseTLS, l.policyTime(l.now))
+			l.timers.Set(w.call.index, l.realTime(a.Timer))
+		}
+	}
+}
+
+// unmark says that an attempt waits no longer.
+func (l *loop) unmark(a *attempt) {
+	if a.shakes {
+		a.shakes = false
+		l.ln.pools[a.target].marked--
+		l.remark = true
+	}
+}
+
+// markAll is mark for all replicas.
+func (l *loop) markAll() {
+	l.remark = false
+	for e := range l.ln.pools {
+		l.mark(uint16(e), true)
+	}
+}
+
+// dropShake closes the connection to the replica whose handshake has taken
+// longest: the attempt that waited for it has timed out.
+func (l *loop) dropShake(endpoint uint16) {
+	for i := l.shakeHead; i != 0; {
+		cn := l.conns.at(i - 1)
+		if cn.endpoint == endpoint && &l.lanes[cn.lane] == l.ln {
+			l.closeShake(cn)
+			l.dialWaiting()
+			return
+		}
+		i = cn.next
+	}
+}
+
+// closeShake gives up a connection in its handshake.
+func (l *loop) closeShake(cn *conn) {
+	l.shakeOver(cn)
+	l.lanes[cn.lane].pools[cn.endpoint].dialing--
+	l.release(cn, false)
+}
+
+// shakeFor is how long a TLS handshake may take where the policy allows no more:
+// what net/http allows by default. A peer that says nothing would else keep its
+// connection, and one of the places for new ones, for ever.
+var shakeFor = 10 * time.Second
+
+// shakeEnd is when the handshake that has taken longest is given up.
+func (l *loop) shakeEnd() clock.Time {
+	if l.shakeHead == 0 {
+		return clock.Never
+	}
+	cn := l.conns.at(l.shakeHead - 1)
+	limit := max(shakeFor, l.lanes[cn.lane].policy.Timeouts[policy.PartTLS].After)
+	return cn.sent.Add(limit)
+}
+
+// endShakes gives up the handshakes that have taken too long.
+func (l *loop) endShakes() {
+	for l.polled >= l.shakeEnd() {
+		cn := l.conns.at(l.shakeHead - 1)
+		ln, endpoint := &l.lanes[cn.lane], cn.endpoint
+		l.closeShake(cn)
+		if ln == l.ln {
+			l.openFailed(endpoint, ledger.ErrorKey{Class: ledger.ClassTLSTimeout, Phase: policy.PhaseTLS}, errSlow)
+		}
+	}
 }
 
 // shaken goes on with the connections whose handshakes have ended, or want more
@@ -78,6 +191,7 @@ func (l *loop) shaken() {
 			l.shakeFailed(cn, err)
 			continue
 		}
+		l.shakeOver(cn)
 		ln, gen := &l.lanes[cn.lane], cn.gen
 		st, b := s.State(), ln.book[l.phase()]
 		ln.agreed = Agreed{st.Version, st.CipherSuite}
@@ -103,14 +217,14 @@ func leftOver(plain []byte, err error) error {
 
 var (
 	errEarly = errors.New("tls: the server sent data before it was asked")
+	errSlow  = errors.New("tls: the handshake took too long")
 	errShort = errors.New("tls: the server closed the connection in the handshake")
 )
 
 // shakeFailed closes a connection whose handshake has failed.
 func (l *loop) shakeFailed(cn *conn, err error) {
 	ln, endpoint := &l.lanes[cn.lane], cn.endpoint
-	ln.pools[endpoint].dialing--
-	l.release(cn, false)
+	l.closeShake(cn)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		err = errShort
 	}

@@ -93,8 +93,12 @@ type loop struct {
 	recv   *Receiver
 	plain  []byte      // what was decrypted; nil without TLS
 	shakes *Handshakes // nil without TLS
-	memo   memo
-	timers Timers
+	// shakeHead and shakeTail are the ends of the list of connections in their TLS
+	// handshake, the oldest first: index plus 1.
+	shakeHead, shakeTail uint32
+	remark               bool // an attempt that waited for one of them waits no longer
+	memo                 memo
+	timers               Timers
 	// dials are the connections in the making, dialTimers when their races go on.
 	dials      slab[dialling]
 	dialTimers Timers
@@ -357,6 +361,9 @@ func (l *loop) act() {
 	}
 	l.dialsDue()
 	l.flushPending()
+	if l.remark {
+		l.markAll()
+	}
 }
 
 // policyTime turns a real instant into one of the lane's own clock.
@@ -390,6 +397,9 @@ func (l *loop) wait() error {
 		if l.end > now {
 			due = min(due, l.end)
 		}
+	}
+	if l.shakeHead != 0 {
+		due = min(due, l.shakeEnd())
 	}
 	var d time.Duration
 	switch {
@@ -443,6 +453,7 @@ func (l *loop) look(now clock.Time, d time.Duration) error {
 func (l *loop) readAll(n int) error {
 	if l.shakes != nil {
 		l.shaken()
+		l.endShakes()
 	}
 	rest := len(l.again)
 	for _, u := range l.again[:rest] {

@@ -15,6 +15,8 @@ type pool struct {
 	head, tail uint32 // idle list, last used first: index plus 1
 	open       int    // connections, those being dialled too
 	dialing    int    // of them, those that no attempt can use yet
+	shaking    int    // of those, the ones in a TLS handshake
+	marked     int    // attempts that wait for them, the longest waiting ones
 	wait       waiters
 	tls        *tls.Config // nil: plain HTTP
 }
@@ -159,6 +161,7 @@ func (l *loop) serve(endpoint uint16) {
 			l.timers.Set(w.call.index, l.realTime(l.launched(w.call, w.slot)))
 		}
 	}
+	l.mark(endpoint, true)
 	l.dialWaiting()
 }
 
@@ -181,20 +184,23 @@ func (l *loop) starved() bool {
 func (l *loop) enqueue(endpoint uint16, w waiter) {
 	l.ln.pools[endpoint].wait.push(w)
 	l.ln.waiting++
+	l.mark(endpoint, false) // whoever sends it tells the policy
 }
 
 // dequeue takes the attempt that waits longest for the replica.
 func (l *loop) dequeue(endpoint uint16) (w waiter, ok bool) {
 	if w, ok = l.ln.pools[endpoint].wait.pop(); ok {
 		l.ln.waiting--
+		l.unmark(&w.call.slots[w.slot])
 	}
 	return w, ok
 }
 
-// unwait says that an attempt that waited for the replica has ended.
-func (l *loop) unwait(endpoint uint16) {
-	l.ln.pools[endpoint].wait.live--
+// unwait says that an attempt that waited for its replica has ended.
+func (l *loop) unwait(a *attempt) {
+	l.ln.pools[a.target].wait.live--
 	l.ln.waiting--
+	l.unmark(a)
 }
 
 // room says whether the lane may open a further connection; at the ceiling the
