@@ -99,6 +99,19 @@ func TestGraphErrors(t *testing.T) {
 	}
 }
 
+// TestClientExamples: the servers of docs/test-a-client.md are read.
+func TestClientExamples(t *testing.T) {
+	files, err := filepath.Glob("../docs/examples/client/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		if _, err := LoadService(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestGraphExamples: the examples are read, alone and in a workload, and written.
 func TestGraphExamples(t *testing.T) {
 	files, err := filepath.Glob("../docs/examples/*.yaml")
