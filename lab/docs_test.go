@@ -51,7 +51,7 @@ func printed(t *testing.T, command string) string {
 }
 
 // TestThePageShowsWhatTheLabsPrint: each block of docs/labs.md is the output of
-// the command above it, and every lab has one.
+// the command above it, and every lab has one in virtual time.
 func TestThePageShowsWhatTheLabsPrint(t *testing.T) {
 	const path, open, end = "../docs/labs.md", "```text\n$ loadgen lab ", "```\n"
 	page, err := os.ReadFile(path)
@@ -73,6 +73,14 @@ func TestThePageShowsWhatTheLabsPrint(t *testing.T) {
 		block, tail, _ := strings.Cut(after, end)
 		args, shown, _ := strings.Cut(block, "\n")
 		name := strings.Fields(args)[0]
+		if strings.HasSuffix(args, " --real") { // measured: what comes out differs each time
+			if shown == "" {
+				t.Errorf("docs/labs.md: loadgen lab %s shows nothing", args)
+			}
+			out.WriteString(open + args + "\n" + shown + end)
+			rest = tail
+			continue
+		}
 		delete(missing, name)
 		if *update || instant[name] {
 			got := printed(t, "$ loadgen lab "+args)

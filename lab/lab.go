@@ -4,7 +4,9 @@
 //
 // A lab runs in virtual time and depends on its options alone: the simulator
 // drives it where there is a server, and where there is none the lab drives
-// package policy itself. Rows are computed on all cores. The package prints
+// package policy itself. Rows are computed on all cores. Some labs also run on
+// sockets (Options.Real), against targets of this process, and hold what they
+// measure against what the simulator predicts. The package prints
 // only what Result.WriteText and WriteJSON are asked for, and never exits.
 package lab
 
@@ -12,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"latencylab/workloads"
 )
@@ -32,6 +35,8 @@ type Options struct {
 	// Discipline is the order in which an overloaded server serves; "" is the
 	// lab's own.
 	Discipline string
+	// Real runs the lab on sockets. What it finds then depends on the machine too.
+	Real bool
 	// Interrupt, when closed, ends the lab without a result. nil never does.
 	Interrupt <-chan struct{}
 }
@@ -76,6 +81,8 @@ type Lab struct {
 	// means 1.
 	seeds int
 	run   func(Options) (*Result, error)
+	// real is run on sockets; nil: there is no such version.
+	real func(Options) (*Result, error)
 	// export returns the workloads of which the lab is made. nil: it is made of
 	// none, for the reason in noExport.
 	export   func(Options) ([]*workloads.Workload, error)
@@ -122,6 +129,8 @@ func (l *Lab) DefaultSeed(o Options) uint64 {
 // Check returns an error for the first option that the lab does not take.
 func (l *Lab) Check(o Options) error {
 	switch {
+	case o.Real && l.real == nil:
+		return fmt.Errorf("lab %s has no version on sockets: %s", l.Name, haveReal())
 	case o.Requests > 0 && !l.takes.requests:
 		return fmt.Errorf("lab %s takes no --requests: its size is part of it", l.Name)
 	case o.PRNG != "" && o.PRNG != Keyed && !l.takes.prng:
@@ -135,6 +144,20 @@ func (l *Lab) Check(o Options) error {
 	return nil
 }
 
+// haveReal says which labs have a version on sockets.
+func haveReal() string {
+	var names []string
+	for i := range labs {
+		if labs[i].real != nil {
+			names = append(names, labs[i].Name)
+		}
+	}
+	if len(names) == 1 {
+		return names[0] + " has"
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " have"
+}
+
 // Run carries the lab out. An error means that there is no table; a claim that
 // does not hold is part of the Result.
 func (l *Lab) Run(o Options) (*Result, error) {
@@ -142,10 +165,14 @@ func (l *Lab) Run(o Options) (*Result, error) {
 		return nil, err
 	}
 	var runs []*Result
+	run := l.run
+	if o.Real {
+		run = l.real
+	}
 	for i := range max(o.Runs, 1) {
 		one := o
 		one.Seed += uint64(i * max(l.seeds, 1))
-		r, err := l.run(one)
+		r, err := run(one)
 		if err != nil {
 			return nil, fmt.Errorf("lab %s: %w", l.Name, err)
 		}

@@ -18,11 +18,14 @@ import (
 // each calls f for 0 … n-1 on as many goroutines as there are cores. The error
 // is that of the smallest number among those that failed; after one, no further
 // call begins.
-func each(n int, f func(i int) error) error {
+func each(n int, f func(i int) error) error { return beside(runtime.GOMAXPROCS(0), n, f) }
+
+// beside is each with so many goroutines.
+func beside(most, n int, f func(i int) error) error {
 	var next, failed atomic.Int64
 	errs := make([]error, n)
 	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
+	for range min(n, most) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"latencylab/results"
 )
 
 // object is a JSON object that keeps the order of its keys.
@@ -76,6 +78,11 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	o.set("version", r.Version)
 	o.set("name", r.Name)
 	o.set("about", r.About)
+	driver := results.Virtual
+	if r.Options.Real {
+		driver = results.Sockets
+	}
+	o.set("driver", driver)
 	o.set("seed", r.Options.Seed)
 	o.set("runs", max(r.Options.Runs, 1))
 	if r.Options.Requests > 0 {
@@ -208,7 +215,11 @@ func (t *table) String() string {
 // WriteText prints table, references, pictures and claims for a person.
 func (r *Result) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s (virtual time, seed %d", r.Name, r.About, r.Options.Seed)
+	where := "virtual time"
+	if r.Options.Real {
+		where = "on sockets"
+	}
+	fmt.Fprintf(&b, "%s: %s (%s, seed %d", r.Name, r.About, where, r.Options.Seed)
 	for _, c := range r.Options.chosen() {
 		fmt.Fprintf(&b, ", %s %s", c[0], c[1])
 	}

@@ -18,6 +18,8 @@ Runs a built-in experiment in virtual time, prints its table beside what it is
 held against, and says which claims it bears out. Without NAME: the list.
 Exit code 4 when a claim does not hold.
 
+      --real            on sockets of this machine, beside what the simulator
+                        predicts; labs without such a version say which have one
       --seed N          keys every draw (1; with --prng seed-js the published)
       --runs N          run it N times, each with seeds of its own from --seed
                         on, and show how the figures spread
@@ -30,8 +32,8 @@ Exit code 4 when a claim does not hold.
   -o, --output FILE     write to FILE, as JSON unless --format says otherwise
 
 examples:
-  loadgen lab
   loadgen lab hedge --runs 10
+  loadgen lab nested-timeouts --real
   loadgen lab hedge --export . && loadgen sim ./hedge.yaml
 `
 
@@ -40,6 +42,7 @@ func runLab(a *app, args []string) error {
 	var opts lab.Options
 	var export string
 	fs := flagSet("lab")
+	fs.BoolVar(&opts.Real, "real", false, "")
 	scalar(fs, &opts.Seed, "seed", "", "N", seed)
 	scalar(fs, &opts.Runs, "runs", "", "N", atLeast1(1000))
 	scalar(fs, &opts.Requests, "requests", "n", "N", positive(units.ParseCount))

@@ -368,7 +368,7 @@ func TestHelpFitsAScreenAndNamesEveryFlag(t *testing.T) {
 		{"sim", simHelp, flagNames(simSet)},
 		{"lint", lintHelp, []string{"policy", "rate", "format", "output"}},
 		{"report", reportHelp, []string{"format", "policy", "of", "output"}},
-		{"lab", labHelp, []string{"seed", "runs", "requests", "prng", "discipline", "export", "format", "output"}},
+		{"lab", labHelp, []string{"real", "seed", "runs", "requests", "prng", "discipline", "export", "format", "output"}},
 	} {
 		lines := strings.Split(strings.TrimSuffix(c.help, "\n"), "\n")
 		if len(lines) > 48 {
