@@ -136,6 +136,7 @@ func (l *loop) endDial(d *dialling) {
 func (l *loop) won(cn *conn) {
 	d, b := l.dials.at(cn.dial), l.lanes[cn.lane].book[l.phase()]
 	l.leave(d, cn)
+	l.lanes[cn.lane].pools[cn.endpoint].connected[cn.to]++
 	for d.conns != 0 {
 		other := l.conns.at(d.conns - 1)
 		d.conns = other.next

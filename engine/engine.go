@@ -200,6 +200,25 @@ func New(cfg Config) (*Engine, error) {
 // Loops returns how many loops drive the lane.
 func (e *Engine) Loops(lane int) int { return e.lanes[lane].loops }
 
+// Connected returns how many connections were made so far, of all lanes, by
+// endpoint and address: n[endpoint][address]. No Run is under way.
+func (e *Engine) Connected() [][]uint64 {
+	n := make([][]uint64, len(e.cfg.Endpoints))
+	for i := range n {
+		n[i] = make([]uint64, len(e.cfg.Endpoints[i].Addrs))
+	}
+	for _, l := range e.loops {
+		for k := range l.lanes {
+			for i := range l.lanes[k].pools {
+				for a, c := range l.lanes[k].pools[i].connected {
+					n[i][a] += c
+				}
+			}
+		}
+	}
+	return n
+}
+
 // Method names the system call that ends the loops' waits.
 func (e *Engine) Method() string { return e.loops[0].poll.Method() }
 

@@ -188,6 +188,9 @@ func newLoop(e *Engine, index int) (*loop, error) {
 		ln.template = c.Template.Clone()
 		ln.schedule = workloads.NewSchedule(&e.cfg.Arrivals)
 		ln.pools = make([]pool, len(e.cfg.Endpoints))
+		for k := range ln.pools {
+			ln.pools[k].connected = make([]uint64, len(e.cfg.Endpoints[k].Addrs))
+		}
 		for k := range e.lanes[i].tls {
 			ln.pools[k].tls = e.lanes[i].tls[k]
 		}

@@ -18,6 +18,7 @@ type pool struct {
 	shaking    int    // of those, the ones in a TLS handshake
 	marked     int    // attempts that wait for them, the longest waiting ones
 	wait       waiters
+	connected  []uint64    // connections by address of the endpoint, of all blocks
 	tls        *tls.Config // nil: plain HTTP
 }
 

@@ -55,15 +55,18 @@ type Run struct {
 	Warnings []string `json:"warnings"`
 	// BestCase says that the service has no limit of capacity and that its
 	// replicas are independent: nothing that a hedge costs can hurt there.
-	BestCase       bool         `json:"best_case"`
-	Host           Host         `json:"host"`
-	Requested      Requested    `json:"requested"`
-	Achieved       Achieved     `json:"achieved"`
-	ArrivalsDigest Text         `json:"arrivals_digest"` // hexadecimal
-	DrawsDigest    Text         `json:"draws_digest"`    // hexadecimal; of the first policy
-	Workload       string       `json:"workload"`        // resolved, as YAML that can be run again
-	Policies       []Policy     `json:"policies"`
-	Comparisons    []Comparison `json:"comparisons"`
+	BestCase       bool      `json:"best_case"`
+	Host           Host      `json:"host"`
+	Requested      Requested `json:"requested"`
+	Achieved       Achieved  `json:"achieved"`
+	ArrivalsDigest Text      `json:"arrivals_digest"` // hexadecimal
+	DrawsDigest    Text      `json:"draws_digest"`    // hexadecimal; of the first policy
+	// Names are the resolutions of the endpoints; none without sockets or with an
+	// embedded target.
+	Names       []Name       `json:"names,omitempty"`
+	Workload    string       `json:"workload"` // resolved, as YAML that can be run again
+	Policies    []Policy     `json:"policies"`
+	Comparisons []Comparison `json:"comparisons"`
 	// NoComparison says why Comparisons is empty; "" when nothing was to be compared.
 	NoComparison string `json:"comparisons_reason,omitempty"`
 	// Stages are those that were run beside or beyond the blocks, in order; none

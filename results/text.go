@@ -31,7 +31,7 @@ func WriteText(w io.Writer, r *Run) error {
 	writeTable(b, r.table())
 	r.writeRuns(b)
 	for _, section := range [][]string{
-		r.sampleLines(), r.comparisonLines(), r.stageLines(), r.targetLines(), r.verdictLines(), r.warningLines(), wrap(r.closing(), 100),
+		r.nameLines(), r.sampleLines(), r.comparisonLines(), r.stageLines(), r.targetLines(), r.verdictLines(), r.warningLines(), wrap(r.closing(), 100),
 	} {
 		if len(section) > 0 {
 			b.WriteByte('\n')

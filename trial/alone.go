@@ -72,7 +72,7 @@ func (m *measurement) driveAlone(ctx context.Context, stage string, np *workload
 	if eng, err = engine.New(cfg); err != nil {
 		return nil, err
 	}
-	defer eng.Close()
+	defer m.closeEngine(eng)
 	stop := m.watch(ctx, eng)
 	defer stop()
 	for n, b := range blocks {
@@ -181,7 +181,7 @@ func (m *measurement) sustain(ctx context.Context) error {
 	if !p.has(workloads.Sustained) {
 		return nil
 	}
-	m.eng.Close() // its connections count against the file limit
+	m.closeEngine(m.eng) // its connections count against the file limit
 	m.eng = nil
 	for i := range p.Workload.Policies {
 		np := &p.Workload.Policies[i]

@@ -65,7 +65,7 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 	r.Driver, r.Host = results.Sockets, host(m.method)
 	r.StartedAt, r.DurationNS = m.began.UTC(), int64(m.ended.Sub(m.began))
 	r.Interrupted, r.Void, r.Stopped = m.interrupted, m.early, m.halt
-	r.Requested.Endpoints = m.site.Names
+	r.Requested.Endpoints, r.Names = m.site.Names, m.names()
 	if r.NoMarker = m.setup.Guards.NoMarker; r.NoMarker == "" {
 		r.Marker = m.runID
 	}

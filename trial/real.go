@@ -87,6 +87,14 @@ func (s *Setup) Check(p *Plan) error {
 	if _, err := s.clientTLS(p); err != nil {
 		return err
 	}
+	if s.Site != nil {
+		s.Site.Steer = w.Steer
+		if err := s.Site.CheckSteer(); err != nil {
+			return err
+		}
+	} else if w.Steer.Given() {
+		return errors.New("resolve or connect-to is given, but the target is embedded, want a URL or endpoint")
+	}
 	limit, err := engine.FileLimit()
 	if err != nil {
 		return err
@@ -144,12 +152,13 @@ type measurement struct {
 	ended time.Time
 	log   *intervalLog
 
-	ledgerURL   string  // of the target; "" while none is known
-	targetSeed  *uint64 // nil while the target's draws are not known
-	used        usage   // before the first block
-	spent       usage   // after the last block
-	metered     bool    // both are known
-	method      string  // how the engine waits
+	connected   [][]uint64 // by endpoint and address; of engines that are closed
+	ledgerURL   string     // of the target; "" while none is known
+	targetSeed  *uint64    // nil while the target's draws are not known
+	used        usage      // before the first block
+	spent       usage      // after the last block
+	metered     bool       // both are known
+	method      string     // how the engine waits
 	stages      []results.Stage
 	prior       string    // policy of the block before
 	blockBegan  time.Time // of the block under way
@@ -238,6 +247,10 @@ func Real(ctx context.Context, p *Plan, s *Setup) (*results.Run, error) {
 	}
 	if err := m.sustain(ctx); err != nil {
 		return nil, err
+	}
+	if m.eng != nil {
+		m.closeEngine(m.eng)
+		m.eng = nil
 	}
 	return m.run(context.WithoutCancel(ctx))
 }

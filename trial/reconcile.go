@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"encoding/json"
+	"net/netip"
 	"time"
 
 	"latencylab/ledger"
@@ -49,7 +50,7 @@ func (m *measurement) findTarget(ctx context.Context) (reason string) {
 	if !seen {
 		return results.ForeignServer
 	}
-	a, ok, err := target.FetchAnnouncement(ctx, m.site.Scheme()+"://"+m.site.Endpoints[0].Addrs[0].String(), m.tlsOf(0))
+	a, ok, err := target.FetchAnnouncement(ctx, m.site.Scheme()+"://"+m.reachedAt().String(), m.tlsOf(0))
 	switch {
 	case err != nil:
 		return err.Error()
@@ -195,4 +196,18 @@ func reconcile(name string, c *ledger.Counts, run *target.Run) results.Reconcili
 		r.Differences = append(r.Differences, results.Difference{Reason: "answered with more work than the target did", Count: c.Work.Used.Attempts + c.Work.Failed.Attempts})
 	}
 	return r
+}
+
+// reachedAt is the first address of the first endpoint that connections were made
+// to.
+func (m *measurement) reachedAt() netip.AddrPort {
+	addrs := m.site.Endpoints[0].Addrs
+	if m.connected != nil {
+		for k, n := range m.connected[0] {
+			if n > 0 {
+				return addrs[k]
+			}
+		}
+	}
+	return addrs[0]
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"latencylab/engine"
+	"latencylab/results"
+	"latencylab/workloads"
 )
 
 // resolveTimeout bounds the look-up of all names.
@@ -32,8 +34,11 @@ type Site struct {
 	// once Resolve has found them.
 	Names     []string
 	Endpoints []engine.Endpoint
+	// Steer changes where connections go.
+	Steer workloads.Steer
 	// Resolver looks names up. nil is that of the system.
 	Resolver *net.Resolver
+	looks    []results.Name // by replica, once Resolve has found them; without addresses
 }
 
 // ParseSite reads a URL and the endpoints that serve it. Without endpoints the
@@ -134,17 +139,31 @@ func hostPort(u *url.URL) string {
 
 // Resolve looks each replica's name up once and takes all its addresses, IPv6
 // and IPv4, in the order of the resolver (RFC 6724) with the families taking
-// turns (RFC 8305 section 4). An error names the name that has none.
+// turns (RFC 8305 section 4); s.Steer comes first. An error names the name that
+// has none.
 func (s *Site) Resolve(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, resolveTimeout)
 	defer stop()
-	s.Endpoints = s.Endpoints[:0]
+	s.Endpoints, s.looks = nil, nil
 	for _, name := range s.Names {
-		a, err := resolve(ctx, s.resolver(), name)
+		a, err := s.aimAt(name)
 		if err != nil {
 			return err
 		}
-		s.Endpoints = append(s.Endpoints, engine.Endpoint{Name: name, Addrs: engine.Interleave(a)})
+		began := time.Now()
+		addrs, err := a.resolve(ctx, s.resolver())
+		if err != nil {
+			if to := a.String(); to != name {
+				err = fmt.Errorf("%w (%s is connected to at %s)", err, name, to)
+			}
+			return err
+		}
+		look := results.Name{Endpoint: name, Dialled: a.String(), Source: a.source()}
+		if look.Source == results.ByLookup {
+			look.TookNS = int64(time.Since(began))
+		}
+		s.looks = append(s.looks, look)
+		s.Endpoints = append(s.Endpoints, engine.Endpoint{Name: name, Addrs: addrs})
 	}
 	return nil
 }
@@ -156,32 +175,31 @@ func (s *Site) resolver() *net.Resolver {
 	return s.Resolver
 }
 
-func resolve(ctx context.Context, r *net.Resolver, name string) ([]netip.AddrPort, error) {
-	host, portText, err := net.SplitHostPort(name)
-	if err != nil {
-		return nil, fmt.Errorf("resolve %q: %w", name, err)
-	}
-	port, err := strconv.ParseUint(portText, 10, 16)
-	if err != nil {
-		return nil, fmt.Errorf("resolve %q: port %s, want 1 to 65535", name, portText)
-	}
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.AddrPort{netip.AddrPortFrom(a.Unmap(), uint16(port))}, nil
-	}
-	found, err := r.LookupIPAddr(ctx, host)
-	if err != nil {
-		return nil, fmt.Errorf("resolve %q: %s", host, whyNot(err))
-	}
+// resolve returns the addresses of a, in the order in which they are dialled.
+func (a *aim) resolve(ctx context.Context, r *net.Resolver) ([]netip.AddrPort, error) {
 	var addrs []netip.AddrPort
+	if a.by != nil { // in the order in which they were given
+		for _, ip := range a.by.Addrs {
+			addrs = append(addrs, netip.AddrPortFrom(ip, a.port))
+		}
+		return addrs, nil
+	}
+	if ip, err := netip.ParseAddr(a.host); err == nil {
+		return []netip.AddrPort{netip.AddrPortFrom(ip.Unmap(), a.port)}, nil
+	}
+	found, err := r.LookupIPAddr(ctx, a.host)
+	if err != nil {
+		return nil, fmt.Errorf("resolve %q: %s", a.host, whyNot(err))
+	}
 	for _, f := range found {
-		if a, ok := netip.AddrFromSlice(f.IP); ok {
-			addrs = append(addrs, netip.AddrPortFrom(a.Unmap().WithZone(f.Zone), uint16(port)))
+		if ip, ok := netip.AddrFromSlice(f.IP); ok {
+			addrs = append(addrs, netip.AddrPortFrom(ip.Unmap().WithZone(f.Zone), a.port))
 		}
 	}
 	if len(addrs) == 0 {
-		return nil, fmt.Errorf("resolve %q: no address", host)
+		return nil, fmt.Errorf("resolve %q: no address", a.host)
 	}
-	return addrs, nil
+	return engine.Interleave(addrs), nil
 }
 
 // whyNot is what a look-up failed for.

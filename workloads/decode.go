@@ -67,7 +67,7 @@ func nameOfFile(file string) string {
 
 // fields lists the keys of a workload file.
 func (w *Workload) fields() []field {
-	return append(append(append(w.stageFields(), w.tlsFields()...), w.guardFields()...), []field{
+	return append(slices.Concat(w.stageFields(), w.tlsFields(), w.steerFields(), w.guardFields()), []field{
 		{"name", textField(&w.Name, "a name of a-z, 0-9, '.', '_' and '-'", func(s string) (string, error) {
 			if checkName(s) != nil {
 				return "", wanted(s, "a-z, 0-9, '.', '_' and '-' only, at most 64")

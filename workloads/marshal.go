@@ -49,6 +49,7 @@ func (w *Workload) Marshal() ([]byte, error) {
 	y.body(w.Request.Body)
 	y.list("endpoint", w.Endpoints)
 	w.writeTLS(&y)
+	w.writeSteer(&y)
 	w.writeGuards(&y)
 	y.list("policy", specsOf(w.Policies))
 	if w.Service != nil {

@@ -60,6 +60,7 @@ type Workload struct {
 	// None: the embedded target serves Service.
 	Endpoints []string
 	TLS       TLS
+	Steer     Steer
 	// Policies have different names. None means plain.
 	Policies []NamedPolicy
 	// Service is what the simulator and an embedded target do; nil: not known.

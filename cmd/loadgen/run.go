@@ -33,6 +33,8 @@ what it says.
   -b, --body TEXT|@FILE     request body
       --policy [NAME:]SPEC  repeatable, such as plain or hedge=p95,budget=10%
       --endpoint HOST:PORT  repeatable: the replicas behind the URL's host
+      --resolve HOST:PORT:ADDR[,ADDR]…  addresses in place of a look-up, and
+      --connect-to HOST1:PORT1:HOST2:PORT2  connect elsewhere, as curl has them
       --insecure            https: accept any certificate
       --cacert FILE         trust these authorities instead of the system's
       --cert, --key FILE    the client's certificate and its key
@@ -73,6 +75,7 @@ type runFlags struct {
 	headers     []workloads.Header
 	body        string
 	endpoints   []string
+	steer       workloads.Steer
 	callHeaders string
 	spin        time.Duration
 	progress    bool
@@ -88,6 +91,8 @@ func (m *runFlags) register(fs *pflag.FlagSet) {
 	list(fs, &m.headers, "header", "H", "NAME: VALUE", workloads.ParseHeader)
 	scalar(fs, &m.body, "body", "b", "TEXT", text)
 	list(fs, &m.endpoints, "endpoint", "", "HOST:PORT", text)
+	list(fs, &m.steer.Resolve, "resolve", "", "HOST:PORT:ADDR", workloads.ParseResolve)
+	list(fs, &m.steer.ConnectTo, "connect-to", "", "HOST:PORT:HOST:PORT", workloads.ParseConnectTo)
 	m.callHeaders = "auto"
 	scalar(fs, &m.callHeaders, "call-headers", "", "WHEN", oneOf("auto", "on", "off"))
 	m.spin = -1
@@ -136,6 +141,12 @@ func (m *runFlags) apply(w *workloads.Workload) error {
 	}
 	if m.fs.Changed("method") {
 		w.Request.Method = m.method
+	}
+	if m.fs.Changed("resolve") {
+		w.Steer.Resolve = m.steer.Resolve
+	}
+	if m.fs.Changed("connect-to") {
+		w.Steer.ConnectTo = m.steer.ConnectTo
 	}
 	m.tls.apply(m.fs, &w.TLS)
 	m.guards.apply(m.fs, w)
