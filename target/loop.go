@@ -423,12 +423,14 @@ func (l *loop) leave(id uint32) {
 	if l.dropCalls(id, t) {
 		return
 	}
-	if l.replicas[rec.replica].server.Queued(rec.job) {
+	server := l.replicas[rec.replica].server
+	if server.Queued(rec.job) {
 		t.Cancelled.Queued++
 	} else {
 		t.Cancelled.Running++
 	}
-	dropped, st := l.replicas[rec.replica].server.Cancel(rec.job, l.now)
+	hangs := server.Hangs(rec.job)
+	dropped, st := server.Cancel(rec.job, l.now)
 	if !dropped {
 		t.Cancelled.WentOn++
 		// A caller that closed only its sending side still reads. When
@@ -443,7 +445,7 @@ func (l *loop) leave(id uint32) {
 		rec.dropped = true
 	} else {
 		rec.due = l.now
-		l.finish(rec, &service.Answer{Worked: rec.began != clock.Never}, endDropped)
+		l.finish(rec, &service.Answer{Fault: hangs, Worked: rec.began != clock.Never}, endDropped)
 		l.due.Set(c.rec, clock.Never)
 		l.forget(rec)
 		l.records.drop(c.rec)

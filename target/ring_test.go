@@ -72,6 +72,21 @@ func attemptsAt(t *testing.T, tg *Target, query string) (list []Attempt) {
 	return list
 }
 
+// TestAttemptThatHung: the record of a request that hung until its caller left
+// names the fault, as the ledger's count does.
+func TestAttemptThatHung(t *testing.T) {
+	tg := begin(t, Config{Service: &service.Spec{Faults: service.Faults{service.FaultHang: {Share: 1}}}})
+	c := dial(t, tg.Replicas()[0])
+	c.send(plainGet)
+	settle(t, "arrival", func() bool { r := tg.Ledger().Run(""); return r != nil && r.Arrived == 1 })
+	c.Close()
+	settle(t, "end", func() bool { return tg.Ledger().Run("").Cancelled.Dropped == 1 })
+	list := attemptsAt(t, tg, "?fault=hang")
+	if len(list) != 1 || list[0].End != "dropped" || list[0].Status != nil || list[0].LeftNS == nil || list[0].Worked {
+		t.Errorf("attempts that hung: %+v, want one", list)
+	}
+}
+
 func TestAttempts(t *testing.T) {
 	spec := &service.Spec{
 		Replicas: 2, Queue: 0, Slots: 1, Time: dist(t, "2ms"), Cancel: service.CancelRunning,
