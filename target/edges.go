@@ -184,7 +184,8 @@ func (b *book) addTo(c *CallLedger) {
 		e := &c.counts.Errors[i]
 		c.Errors = append(c.Errors, CallError{e.Class.String(), e.Phase.String(), e.Status, e.Count, e.Sample})
 	}
-	c.Response = spanOf(c.responses)
+	var e histo.Encoder
+	c.Response = spanOf(c.responses, &e)
 }
 
 // reset empties the books; what is under way counts as begun then.

@@ -39,6 +39,8 @@ type Ledger struct {
 	Front *FrontLedger `json:"front,omitempty"`
 	// KnownCalls is the number of calls over which duplicates are told: see the constant.
 	KnownCalls int64 `json:"known_calls"`
+	// DelayError is that of the runs below together: how exact the target is.
+	DelayError Span `json:"delay_error"`
 	// Runs are ordered by key; callers without Latencylab-Run have the empty one.
 	Runs []Run `json:"runs"`
 	// Services are all services of a file in which some call others, the entry
@@ -228,23 +230,6 @@ func (r *Run) Add(o *Run) {
 	}
 }
 
-// Span summarises durations. The quantiles are nil when there is no value.
-type Span struct {
-	Count uint64 `json:"count"`
-	P50   *int64 `json:"p50_ns"`
-	P99   *int64 `json:"p99_ns"`
-	Max   *int64 `json:"max_ns"`
-}
-
-func spanOf(h *histo.Histogram) Span {
-	s := Span{Count: h.Count()}
-	if s.Count > 0 {
-		p50, p99, most := h.Quantile(0.5), h.Quantile(0.99), h.Max()
-		s.P50, s.P99, s.Max = &p50, &p99, &most
-	}
-	return s
-}
-
 // Digest is a sum of draw.Mix values. In JSON it is a string of 16 hexadecimal
 // digits.
 type Digest uint64
@@ -327,9 +312,10 @@ func (t *Target) collect(only *string) (*Ledger, *tally) {
 	out.Record = RecordLedger{t.following.readers.Load(), t.following.records.Load(), t.following.lost.Load()}
 	out.Connections.Open = uint64(max(t.open.Load(), 0))
 	all := newTally(tallyKey{}, len(t.replicas))
+	var e histo.Encoder
 	for i, sum := range sums { // order does not show: sorted below
 		all.merge(sum)
-		r := sum.run()
+		r := sum.run(&e)
 		if i == otherRun {
 			out.Other = &r
 			out.Warnings = append(out.Warnings, fmt.Sprintf("more than %d run keys: the requests of further ones are counted under \"other\"", MaxRuns))
@@ -346,6 +332,7 @@ func (t *Target) collect(only *string) (*Ledger, *tally) {
 	if out.Runs = out.Services[0].Runs; t.edges == 0 && len(t.nodes) == 1 {
 		out.Services = nil
 	}
+	out.DelayError = spanOf(all.delayError, &e)
 	return out, all
 }
 
@@ -365,12 +352,12 @@ func (ts *tallies) addTo(sums map[uint16]*tally, only *string) {
 }
 
 // run turns a sum into its public form.
-func (t *tally) run() Run {
+func (t *tally) run(e *histo.Encoder) Run {
 	r := Run{
 		Key: t.key.run.String(), Counts: t.Counts, Answered: map[uint16]uint64{}, ByReplica: t.replica,
 		Duplicates: t.repeats, Work: t.workBy(),
-		QueueWait: spanOf(t.queueWait), WorkTime: spanOf(t.workTime),
-		ReadDelay: spanOf(t.readDelay), DelayError: spanOf(t.delayError),
+		QueueWait: spanOf(t.queueWait, e), WorkTime: spanOf(t.workTime, e),
+		ReadDelay: spanOf(t.readDelay, e), DelayError: spanOf(t.delayError, e),
 	}
 	for i, n := range t.answered {
 		if n > 0 {

@@ -286,8 +286,18 @@ func (a *app) wait(t *target.Target) error {
 			fmt.Fprintf(a.stderr, "target: some requests were still in flight after %s\n", units.FormatDuration(drainFor))
 		}
 	}
-	fmt.Fprintf(a.stderr, "target: %s\n", totals(t.Ledger()))
+	l := t.Ledger()
+	fmt.Fprintf(a.stderr, "target: %s\n", totals(l))
+	if l.DelayError.Count > 0 {
+		fmt.Fprintf(a.stderr, "target: %s\n", delayError(&l.DelayError))
+	}
 	return nil
+}
+
+// delayError says how exact the target was, on one line.
+func delayError(s *target.Span) string {
+	d := func(ns *int64) string { return units.Duration(time.Duration(*ns)) }
+	return fmt.Sprintf("written later than due: p50 %s, p90 %s, p99 %s, p99.9 %s, max %s, of %s", d(s.P50), d(s.P90), d(s.P99), d(s.P999), d(s.Max), units.Count(s.Count))
 }
 
 // totals is the ledger on one line.

@@ -1,4 +1,4 @@
-// Bench measures loadgen against its peers on one machine, from outside: CPU
+// Bench measures loadgen and target against their peers on one machine, from outside: CPU
 // per request, memory, lateness, garbage collections and system calls.
 //
 // scripts/bench-peers installs the peers, builds everything and runs it; see
@@ -44,6 +44,10 @@ var sections = []section{
 	{"gc", "garbage collections of loadgen at 1,000/s and at 20,000/s", (*bench).gc},
 	{"strace", "system calls of loadgen per request", (*bench).strace},
 	{"memory", "peak memory of loadgen early and late in one run", (*bench).memory},
+	{"target", "CPU per request of the target without faults: against nginx's return 200", (*bench).target},
+	{"delay", "how much later than due an idle target answers, at 100/s and 1,000/s", (*bench).delay},
+	{"delayed", "memory of the target for 10,000 calls that are delayed at once", (*bench).delayed},
+	{"flat", "memory of the target over its first three million calls", (*bench).flat},
 }
 
 // bench is one invocation: its options, its tools and where its text goes.
@@ -117,7 +121,7 @@ func choose(names []string) ([]section, error) {
 	for _, n := range names {
 		i := slices.IndexFunc(sections, func(s section) bool { return s.name == n })
 		if i < 0 {
-			return nil, fmt.Errorf("no section %q, want some of closed, https, c10k, context, hedge, lateness, gc, strace, memory", n)
+			return nil, fmt.Errorf("no section %q, want some of closed, https, c10k, context, hedge, lateness, gc, strace, memory, target, delay, delayed, flat", n)
 		}
 		chosen = append(chosen, sections[i])
 	}
