@@ -29,6 +29,9 @@ const (
 // own in this process, and returns the Run beside the target's ledger once
 // nothing is under way there.
 func onSockets(o *Options, w *workloads.Workload) (*results.Run, *target.Ledger, error) {
+	if o.interrupted() {
+		return nil, nil, ErrInterrupted
+	}
 	r, l, err := measured(o, w)
 	if err != nil && !o.interrupted() {
 		return nil, nil, fmt.Errorf("workload %s: %w", w.Name, err)
@@ -53,6 +56,7 @@ func measured(o *Options, w *workloads.Workload) (*results.Run, *target.Ledger, 
 	if s.Site, err = siteOf(t, w.Request.Path); err != nil {
 		return nil, nil, err
 	}
+	p.Workload.TLS.Insecure = t.Secure() // its authority exists in this process alone
 	if err := s.Check(p); err != nil {
 		return nil, nil, err
 	}
@@ -66,9 +70,13 @@ func measured(o *Options, w *workloads.Workload) (*results.Run, *target.Ledger, 
 
 // siteOf is where the requests of the target enter.
 func siteOf(t *target.Target, path string) (*trial.Site, error) {
+	scheme := "http://"
+	if t.Secure() {
+		scheme = "https://"
+	}
 	var at []string
 	for _, a := range t.Replicas() {
-		at = append(at, a.String())
+		at = append(at, scheme+a.String())
 	}
 	return trial.ParseSite("", path, at)
 }
