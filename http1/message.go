@@ -61,6 +61,18 @@ type message struct {
 // BodyBytes is the number of body bytes so far, without chunk framing.
 func (m *message) BodyBytes() int64 { return m.body }
 
+// BodyKnown is the number of body bytes so far, and of those that the message has
+// announced: the rest of its Content-Length, or of the chunk under way.
+func (m *message) BodyKnown() int64 {
+	switch {
+	case m.state <= stateDone:
+		return m.body
+	case m.remain > math.MaxInt64-m.body:
+		return math.MaxInt64
+	}
+	return m.body + m.remain
+}
+
 // WireBytes is the number of bytes consumed since Begin: head, framing, body
 // and, of an answer, the interim answers before it.
 func (m *message) WireBytes() uint64 { return m.wire }

@@ -72,6 +72,7 @@ func (l *loop) answer(rec *record, a *service.Answer) {
 func (l *loop) reply(id uint32, rec *record, a *service.Answer) {
 	t := l.tallies.at(rec.run)
 	left := l.conns.at(id).left
+	rec.carry(l.conns.at(id))
 	l.out.worked, l.out.work = a.Worked, rec.worked()
 	wrote := l.write(id, int(a.Status), a.RetryAfter, nil, a.Body)
 	l.out.worked = false
@@ -122,6 +123,7 @@ func (l *loop) announce(id uint32) {
 // refuse answers bytes that are no request and gives the connection up.
 func (l *loop) refuse(id uint32, fault http1.Fault) {
 	c := l.conns.at(id)
+	l.letGo(c)
 	c.final, c.run = true, noRun
 	status := fault.Status()
 	switch status {
@@ -158,9 +160,12 @@ func (l *loop) write(id uint32, status int, retryAfter time.Duration, text []byt
 		text, fill = nil, 0
 	}
 	b = append(b, text...)
-	o.head = b[:0]
 	n := len(b) // bytes before the filler
-	if fill > 0 && n <= headRoom {
+	if c.up != nil {
+		b = append(b, l.body(c, 0, fill)...)
+	}
+	o.head = b[:0]
+	if fill > 0 && c.up == nil && n <= headRoom {
 		copy(o.buf[headRoom-n:], b)
 		b = o.buf[headRoom-n : headRoom+min(fill, fillSize)]
 	}
@@ -195,7 +200,7 @@ func (l *loop) flush(id uint32) {
 		}
 		b := c.rest
 		if len(b) == 0 {
-			b = l.out.filler(c.whole-c.fill, c.fill)
+			b = l.body(c, c.whole-c.fill, c.fill)
 		}
 		w, e := c.send(b)
 		switch {
@@ -226,6 +231,7 @@ func (l *loop) flush(id uint32) {
 // ended closes a connection after its answer, or turns it to the next request.
 func (l *loop) ended(id uint32) {
 	c := l.conns.at(id)
+	l.letGo(c)
 	if c.final {
 		if c.held || c.readable || len(c.in) > 0 {
 			l.lingerOn(id)
@@ -245,6 +251,9 @@ func (l *loop) ended(id uint32) {
 
 // appendHead appends the head of an answer with a body of n bytes.
 func (l *loop) appendHead(b []byte, c *conn, status int, retryAfter time.Duration, n int) []byte {
+	if c.up != nil {
+		return l.appendUpstream(b, c, status, n)
+	}
 	return http1.AppendResponse(b, http1.Answer{
 		Status:     status,
 		RetryAfter: int((retryAfter + time.Second - 1) / time.Second),

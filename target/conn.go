@@ -63,6 +63,7 @@ type conn struct {
 	rest        []byte     // of the answer's head, not written yet; nil when there is none
 	fill, whole int        // bytes of the answer's body, not written yet and in all
 	req         http1.Request
+	up          *passage // the request being read, or the answer being written; nil without upstream
 }
 
 // begun reports whether a request is on its way in.
@@ -204,6 +205,7 @@ func (l *loop) shut(id uint32, reset bool) {
 		engine.Close(c.fd, reset)
 	}
 	l.idle.Set(id, clock.Never)
+	l.letGo(c)
 	l.out.give(c.in)
 	l.out.give(c.rest)
 	c.fd, c.sec, c.in, c.rest = -1, nil, nil, nil
@@ -355,6 +357,9 @@ func (l *loop) input(id uint32, b []byte, at clock.Time) (began bool) {
 	gen := c.gen
 	for c.state == reading && len(b) > 0 {
 		n, done, fault := c.req.Feed(b)
+		if l.beyond != nil && fault == http1.FaultNone && !l.keepRequest(id, b[:n]) {
+			return false
+		}
 		b = b[n:]
 		if fault != http1.FaultNone {
 			l.refuse(id, fault)

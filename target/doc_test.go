@@ -20,7 +20,7 @@ func TestDocsNameEveryField(t *testing.T) {
 	c.send(plainGet)
 	c.answer("GET")
 	l := tg.Ledger()
-	l.Other, l.Warnings = &l.Runs[0], []string{""}
+	l.Other, l.Warnings, l.Upstream = &l.Runs[0], []string{""}, &UpstreamLedger{Failed: map[string]uint64{"200": 1}}
 	b, err := json.Marshal([]any{l, Attempt{}})
 	if err != nil {
 		t.Fatal(err)

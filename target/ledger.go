@@ -37,6 +37,8 @@ type Ledger struct {
 	Connections Connections `json:"connections"`
 	// Front is the address in front of the replicas; nil when there is none.
 	Front *FrontLedger `json:"front,omitempty"`
+	// Upstream is what the target stands in front of; nil when there is nothing.
+	Upstream *UpstreamLedger `json:"upstream,omitempty"`
 	// KnownCalls is the number of calls over which duplicates are told: see the constant.
 	KnownCalls int64 `json:"known_calls"`
 	// DelayError is that of the runs below together: how exact the target is.
@@ -295,6 +297,10 @@ func (t *Target) collect(only *string) (*Ledger, *tally) {
 	out.Services = t.serviceLedgers()
 	out.Replicas = out.Services[0].Replicas
 	sums := map[uint16]*tally{}
+	times := histo.New()
+	if u := t.upstream; u != nil {
+		out.Upstream = &UpstreamLedger{Address: u.Address}
+	}
 	for _, l := range t.loops {
 		out.Poller = l.poll.Method()
 		l.do(func() {
@@ -304,15 +310,21 @@ func (t *Target) collect(only *string) (*Ledger, *tally) {
 			}
 			l.tallies.addTo(sums, only)
 			l.hops.addTo(out.Services)
+			if l.beyond != nil {
+				l.beyond.addTo(out.Upstream, times)
+			}
 			if l.tallies.fault != nil {
 				out.Warnings = append(out.Warnings, "a loop has ended: "+l.tallies.fault.Error())
 			}
 		})
 	}
+	var e histo.Encoder
+	if out.Upstream != nil {
+		out.Upstream.Opened, out.Upstream.Time = t.upstream.opened.Load(), spanOf(times, &e)
+	}
 	out.Record = RecordLedger{t.following.readers.Load(), t.following.records.Load(), t.following.lost.Load()}
 	out.Connections.Open = uint64(max(t.open.Load(), 0))
 	all := newTally(tallyKey{}, len(t.replicas))
-	var e histo.Encoder
 	for i, sum := range sums { // order does not show: sorted below
 		all.merge(sum)
 		r := sum.run(&e)

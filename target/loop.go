@@ -62,6 +62,7 @@ type record struct {
 	began    clock.Time    // when its work began; clock.Never before that
 	left     clock.Time    // when its caller was seen to leave; clock.Never before that
 	written  clock.Time    // when its answer was; 0 before that
+	up       *passage      // the request for the upstream; nil without one
 }
 
 // loop serves some of the replicas on one thread. Everything but do, stop and
@@ -87,6 +88,7 @@ type loop struct {
 	ready    []uint64 // tokens of connections to go on with in the next turn
 	again    []uint64 // the same, being worked through
 	front    *front   // nil: none
+	beyond   *beyond  // the upstream; nil: none
 	inbox    inbox    // connections that the front has dealt to this loop
 	errands  []func() // what changes do to sockets, at the end of the turn
 	ramped   bool     // the slots of a replica change over time
@@ -206,6 +208,7 @@ func (l *loop) turn() {
 		}
 	}
 	l.takeHanded(false)
+	l.takeBack()
 	l.goOn()
 	l.expire(l.now)
 	l.relay()
@@ -312,6 +315,9 @@ func (l *loop) expireDue(until clock.Time) {
 		if rec.request != none && l.callOn(id, &answer) {
 			continue
 		}
+		if rec.up != nil && l.forward(id, &answer) {
+			continue
+		}
 		l.records.drop(id)
 		if answer.Shed {
 			l.tallies.at(rec.run).Shed++
@@ -366,8 +372,9 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	*l.records.at(r) = record{
 		job: job, due: clock.Never, conn: id, request: none, replica: c.replica, run: run,
 		call: call, attempt: attempt, numbered: numbered, read: unread,
-		arrived: at, began: clock.Never, left: clock.Never,
+		arrived: at, began: clock.Never, left: clock.Never, up: c.up,
 	}
+	c.up = nil
 	if e, ok := c.req.LabEntry(); ok {
 		l.records.at(r).entry = e
 	}
@@ -420,7 +427,7 @@ func (l *loop) leave(id uint32) {
 	rec := l.records.at(c.rec)
 	rec.left = l.now
 	t := l.tallies.at(rec.run)
-	if l.dropCalls(id, t) {
+	if l.dropCalls(id, t) || l.dropPassage(id, t) {
 		return
 	}
 	server := l.replicas[rec.replica].server
@@ -459,6 +466,7 @@ func (l *loop) leave(id uint32) {
 func (l *loop) closeAll() {
 	l.takeHanded(true)
 	l.closeCallers()
+	l.closeBeyond()
 	l.closeListeners()
 	for id := range l.conns.items {
 		if l.conns.at(uint32(id)).fd >= 0 {
@@ -539,6 +547,9 @@ func (l *loop) reset() {
 	}
 	l.sockets = Connections{}
 	l.hops.reset()
+	if l.beyond != nil {
+		l.beyond.reset()
+	}
 }
 
 // do runs f on the loop's thread and waits for it; once the loop has ended, or

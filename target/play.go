@@ -58,6 +58,7 @@ func (l *loop) perform(rec *record, a *service.Answer) {
 		l.reply(id, rec, a)
 		return
 	}
+	rec.carry(c)
 	t.faults[a.Fault]++
 	n := l.plays.take()
 	*l.plays.at(n) = play{rec: *rec, a: *a, next: l.now}
@@ -199,7 +200,7 @@ func (l *loop) playSome(c *conn, p *play) (w int, e syscall.Errno) {
 	}
 	b := c.rest
 	if len(b) == 0 {
-		b = l.out.filler(p.size-c.fill, c.fill)
+		b = l.body(c, p.size-c.fill, c.fill)
 	}
 	if w, e = c.send(b[:min(len(b), p.open)]); e == 0 {
 		p.open -= w

@@ -91,6 +91,9 @@ func (rec *record) worked() time.Duration {
 // finish records that a request has ended: in the tally of its run and in the
 // ring. a says how its work ended; due is the instant of that.
 func (l *loop) finish(rec *record, a *service.Answer, how end) {
+	if rec.up != nil {
+		l.giveUp(rec.up)
+	}
 	if rec.run == noRun { // of before a reset
 		return
 	}

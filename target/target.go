@@ -67,6 +67,9 @@ type Config struct {
 	// Idle is how long a connection may owe bytes before it is closed. 0 means
 	// DefaultIdle. One that is kept alive between requests has ten times as long.
 	Idle time.Duration
+	// Upstream, if it has an address, is a real service that answers in place of the
+	// target's own, where that would answer with 200.
+	Upstream Upstream
 }
 
 // Target is a running set of replicas. Its methods may be called from any
@@ -93,6 +96,7 @@ type Target struct {
 	reading   sync.Mutex   // the ledger is read or reset as a whole
 	changing  sync.Mutex   // one change at a time
 	pages     pages
+	upstream  *upstream // nil: none
 	failed    chan error
 }
 
@@ -145,6 +149,9 @@ func (cfg *Config) complete(replicas int, calls bool) error {
 	if cfg.Idle <= 0 {
 		cfg.Idle = DefaultIdle
 	}
+	if err := cfg.Upstream.complete(); err != nil {
+		return err
+	}
 	cfg.Threads = min(max(cfg.Threads, 1), replicas)
 	if cfg.AdminPort < 0 || cfg.AdminPort > math.MaxUint16 {
 		return fmt.Errorf("admin-port = %d, want 0 to %d", cfg.AdminPort, math.MaxUint16)
@@ -166,6 +173,7 @@ func (cfg *Config) complete(replicas int, calls bool) error {
 	if calls { // a connection between two services is a file on both sides
 		free /= 2
 	}
+	free -= cfg.Upstream.Connections
 	if free < 1 {
 		return fmt.Errorf("the file limit is %d, want at least %d for replicas = %d", limit, fileSlack+replicas+1, replicas)
 	}
@@ -205,6 +213,9 @@ func (t *Target) openAll(cfg *Config) error {
 		return err
 	}
 	if err := t.pages.open(t, cfg); err != nil {
+		return err
+	}
+	if err := t.openUpstream(cfg); err != nil {
 		return err
 	}
 	for _, l := range t.loops {
@@ -274,6 +285,9 @@ func (t *Target) Reset() {
 	for _, l := range t.loops {
 		l.do(l.reset)
 	}
+	if t.upstream != nil {
+		t.upstream.opened.Store(0)
+	}
 }
 
 // Mark has the schedules of all replicas count from in from now on, as mark
@@ -323,6 +337,9 @@ func (t *Target) Drain(d time.Duration) bool {
 func (t *Target) Stop() {
 	for _, l := range t.loops {
 		l.stop()
+	}
+	if t.upstream != nil {
+		t.upstream.transport.CloseIdleConnections()
 	}
 	t.pages.close()
 }

@@ -68,6 +68,9 @@ override it. A file may hold several services that call each other.
       --vip-port N          its port; default a free one
       --max-connections N   open at once; default the file limit less some
       --idle T              a peer may owe bytes for so long; default 60s
+      --upstream HOST:PORT  forward to a real HTTP service what would be answered
+                            200; also --upstream-connections N (256),
+                            --upstream-timeout T (30s), --upstream-body SIZE (8MiB)
       --baseline            one more server, that answers 200 at once
       --tls                 speak TLS, by an authority generated for this run
       --tls-ca-out FILE     where callers find that authority's certificate (PEM)
@@ -237,6 +240,9 @@ func (a *app) greet(t *target.Target, o *options) error {
 	}
 	if base, ok := t.Baseline(); ok {
 		fmt.Fprintf(&b, "baseline   %s://%v/\n", scheme, base)
+	}
+	if u := o.cfg.Upstream.Address; u != "" {
+		fmt.Fprintf(&b, "upstream   http://%s/\n", u)
 	}
 	fmt.Fprintf(&b, "ledger     %s\n", t.LedgerURL())
 	if t.Secure() {

@@ -66,6 +66,20 @@ func newOptions() *options {
 		}
 		return err
 	})
+	f.StringVar(&o.cfg.Upstream.Address, "upstream", "", "")
+	f.IntVar(&o.cfg.Upstream.Connections, "upstream-connections", target.DefaultUpstreamConnections, "")
+	f.Func("upstream-timeout", "", func(text string) (err error) {
+		if o.cfg.Upstream.Timeout, err = units.ParseDuration(text); err == nil && o.cfg.Upstream.Timeout == 0 {
+			err = errors.New("want above 0")
+		}
+		return err
+	})
+	f.Func("upstream-body", "", func(text string) (err error) {
+		if o.cfg.Upstream.Body, err = units.ParseSize(text); err == nil && o.cfg.Upstream.Body == 0 {
+			err = errors.New("want above 0B")
+		}
+		return err
+	})
 	o.tls.register(f)
 	serviceFlag(o, "replicas", count(1), func(s *service.Spec, n int) { s.Replicas = n })
 	serviceFlag(o, "slots", count(1), func(s *service.Spec, n int) { s.Slots = n })
@@ -168,6 +182,9 @@ func (o *options) config(args []string) (target.Config, error) {
 	} else if cfg.FrontPort < 0 || cfg.FrontPort > 65535 {
 		return cfg, fmt.Errorf("vip-port = %d, want 0 to 65535", cfg.FrontPort)
 	}
+	if err := o.upstream(&cfg); err != nil {
+		return cfg, err
+	}
 	last := spec.Servers() - 1
 	if cfg.Graph != nil {
 		last = -1
@@ -191,6 +208,26 @@ func (o *options) config(args []string) (target.Config, error) {
 	}
 	cfg.TLS, err = o.tls.config(spec.TLS)
 	return cfg, err
+}
+
+// upstream checks what the flags say of it.
+func (o *options) upstream(cfg *target.Config) error {
+	if !o.flags.Changed("upstream") {
+		for _, name := range []string{"upstream-connections", "upstream-timeout", "upstream-body"} {
+			if o.flags.Changed(name) {
+				return fmt.Errorf("--%s needs --upstream", name)
+			}
+		}
+		cfg.Upstream = target.Upstream{}
+		return nil
+	}
+	if cfg.Upstream.Connections < 1 {
+		return fmt.Errorf("upstream-connections = %d, want 1 or more", cfg.Upstream.Connections)
+	}
+	if cfg.Graph != nil {
+		return errors.New("--upstream needs one service that calls no other")
+	}
+	return cfg.Upstream.Check()
 }
 
 // load reads what SERVICE names. g is nil unless it is several services, or one
