@@ -340,7 +340,16 @@ type Pulse struct {
 	Of               int   `json:"of"`            // runs, each of another seed; 0: nothing queues
 	NotRecovered     int   `json:"not_recovered"` // of the other policy's
 	BaseNotRecovered int   `json:"base_not_recovered"`
+	// Recovery is PulseResult.Recovery of the other policy, BaseRecovery of the base.
+	Recovery     Figure `json:"recovery_ns"`
+	BaseRecovery Figure `json:"base_recovery_ns"`
 }
+
+// MarshalJSON writes every key.
+func (p Pulse) MarshalJSON() ([]byte, error) { return encodeFields(p) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Pulse) UnmarshalJSON(b []byte) error { return decodeFields(b, p) }
 
 // AddPulses gives every comparison what the pulse stage found; see
 // Comparison.Word.
@@ -367,7 +376,11 @@ func (c *Comparison) addPulse(r *Run) {
 	}
 	x, y := a.Pulse, b.Pulse
 	c.NoPulse = ""
-	c.Pulse = &Pulse{FreezeNS: y.FreezeNS, AfterNS: y.AfterNS, Of: min(x.Of, y.Of), NotRecovered: y.NotRecovered, BaseNotRecovered: x.NotRecovered}
+	c.Pulse = &Pulse{FreezeNS: y.FreezeNS, AfterNS: y.AfterNS, Of: min(x.Of, y.Of), NotRecovered: y.NotRecovered, BaseNotRecovered: x.NotRecovered, Recovery: y.Recovery, BaseRecovery: x.Recovery}
+	if c.Pulse.Of == 0 {
+		none := Absent("nothing was frozen: requests take nothing from each other")
+		c.Pulse.Recovery, c.Pulse.BaseRecovery = none, none
+	}
 	switch d := y.NotRecovered - x.NotRecovered; {
 	case d >= pulseRuns:
 		c.Word, c.WordOf = Worse, Text{Value: StagePulse}
@@ -391,6 +404,7 @@ type safety struct {
 
 // safeties judges every policy: safe is what was stable alone and recovered from
 // every pulse.
+// On sockets, where a pulse is one run by default, that takes pulseRuns of them.
 func (r *Run) safeties() []safety {
 	var list []safety
 	for i := range r.Policies {
@@ -405,14 +419,14 @@ func (r *Run) safeties() []safety {
 			miss("sustained: %s", x.Word.Value)
 		}
 		switch x := r.stage(StagePulse, s.policy); {
-		case x == nil && r.Driver == Sockets:
-			miss("no pulse (on sockets there is none; loadgen sim has it)")
 		case x == nil:
 			miss("no pulse")
 		case x.Word.Value == "":
 			miss("no word from the pulse (%s)", x.Word.Reason)
 		case x.Word.Value != Recovered:
 			miss("pulse: %s", x.Word.Value)
+		case r.Driver == Sockets && x.Pulse != nil && x.Pulse.Of > 0 && x.Pulse.Of < pulseRuns:
+			miss("recovered from %s of the pulse only, want %d or more (pulse.runs)", counted(uint64(x.Pulse.Of), "run"), pulseRuns)
 		}
 		s.safe = len(s.why) == 0 && r.Void == "" && !r.Interrupted
 		list = append(list, s)

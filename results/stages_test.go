@@ -144,7 +144,7 @@ func TestThePulseEntersTheWord(t *testing.T) {
 		if got.Word != c.want || got.WordOf.Value != c.wantOf {
 			t.Errorf("%s: %s of %s, want %s of %s", c.about, got.Word, got.WordOf.Value, c.want, c.wantOf)
 		}
-		if want := (Pulse{1, 2, 8, c.other, c.base}); *got.Pulse != want {
+		if want := (Pulse{FreezeNS: 1, AfterNS: 2, Of: 8, NotRecovered: c.other, BaseNotRecovered: c.base}); *got.Pulse != want {
 			t.Errorf("%s: %+v, want %+v", c.about, *got.Pulse, want)
 		}
 	}
@@ -174,7 +174,8 @@ func TestSafeWantsBoth(t *testing.T) {
 		{"both", []Stage{word(StageSustained, Stable), word(StagePulse, Recovered)}, Virtual, "safe: p ("},
 		{"no sustained stage", []Stage{word(StagePulse, Recovered)}, Virtual, "not shown safe: p: no sustained stage"},
 		{"no pulse", []Stage{word(StageSustained, Stable)}, Virtual, "not shown safe: p: no pulse"},
-		{"no pulse on sockets", []Stage{word(StageSustained, Stable)}, Sockets, "not shown safe: p: no pulse (on sockets there is none; loadgen sim has it)"},
+		{"no pulse on sockets", []Stage{word(StageSustained, Stable)}, Sockets, "not shown safe: p: no pulse"},
+		{"both, on sockets", []Stage{word(StageSustained, Stable), word(StagePulse, Recovered)}, Sockets, "safe: p (stable alone, and back after every pulse, on the embedded target at this load)"},
 		{"it collapses", []Stage{word(StageSustained, Stable), word(StagePulse, Collapses)}, Virtual, "not shown safe: p: pulse: collapses"},
 		{"it grows", []Stage{word(StageSustained, NotStable), word(StagePulse, Recovered)}, Virtual, "not shown safe: p: sustained: not stable"},
 		{"too short to say", []Stage{word(StageSustained, NotShown), word(StagePulse, "")}, Virtual, "not shown safe: p: sustained: not shown, no word from the pulse (interrupted)"},

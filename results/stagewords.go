@@ -183,7 +183,10 @@ func (p *PulseResult) words(policy string) string {
 			if p.Recovery.Value > 0 {
 				when = "within " + units.Duration(time.Duration(p.Recovery.Value))
 			}
-			s += ", " + when + " in the median"
+			s += ", " + when
+			if p.Of > 1 {
+				s += " in the median"
+			}
 		}
 		return s + note(p.Note)
 	}
@@ -224,7 +227,18 @@ func (p *Pulse) words(base, other string) string {
 	if p.Of == 0 {
 		return "requests take nothing from each other, so nothing can be pushed over"
 	}
-	return fmt.Sprintf("%s recovered in %d of %s, %s in %d", base, p.Of-p.BaseNotRecovered, counted(uint64(p.Of), "run"), other, p.Of-p.NotRecovered)
+	return fmt.Sprintf("%s recovered in %d of %s%s, %s in %d%s", base, p.Of-p.BaseNotRecovered, counted(uint64(p.Of), "run"), p.within(p.BaseRecovery), other, p.Of-p.NotRecovered, p.within(p.Recovery))
+}
+
+// within says how long it took, if that is known.
+func (p *Pulse) within(recovery Figure) string {
+	switch {
+	case !recovery.Present:
+		return ""
+	case recovery.Value == 0:
+		return " (at once)"
+	}
+	return " (within " + durationCell(recovery) + ")"
 }
 
 // safeLines say which policies were shown to be safe, and what is missing for
@@ -249,7 +263,11 @@ func (r *Run) safeLines() []string {
 		groups = append(groups, group{[]string{s.policy}, s.why})
 	}
 	if len(safe) > 0 {
-		lines = append(lines, "safe: "+strings.Join(safe, ", ")+" (stable alone, and back after every pulse, in this model)")
+		where := "in this model"
+		if r.Driver == Sockets {
+			where = "on the embedded target at this load"
+		}
+		lines = append(lines, "safe: "+strings.Join(safe, ", ")+" (stable alone, and back after every pulse, "+where+")")
 	}
 	for _, g := range groups {
 		lines = append(lines, fmt.Sprintf("not shown safe: %s: %s", strings.Join(g.names, ", "), strings.Join(g.why, ", ")))

@@ -86,6 +86,9 @@ type Choices struct {
 	TargetSeed *uint64
 	// Virtual says that no socket is driven: time costs little.
 	Virtual bool
+	// Embedded says that the sockets are those of the embedded target, which can be
+	// told to stand still.
+	Embedded bool
 	// Runs is Plan.Runs, at most MaxRuns.
 	Runs int
 	// BlocksOnly leaves out every other stage, whatever the workload says.

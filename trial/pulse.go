@@ -36,6 +36,7 @@ const (
 // pulse is a pulse stage under way.
 type pulse struct {
 	plan          *Plan
+	real          bool // on sockets, where time costs
 	runs          int
 	rho           float64 // of first attempts
 	freeze, after time.Duration
@@ -45,44 +46,62 @@ type pulse struct {
 	p99           time.Duration
 }
 
+// noPulse is the stage without a word, for the same reason of every policy.
+func (p *Plan) noPulse(reason string) (list []results.Stage) {
+	for i := range p.Workload.Policies {
+		list = append(list, noStage(results.StagePulse, p.Workload.Policies[i].Name, reason))
+	}
+	return list
+}
+
 // simPulse freezes all servers under each policy. r holds the blocks, and the
 // sustained stage if there was one.
 func (p *Plan) simPulse(r *results.Run, stop func() bool) ([]results.Stage, error) {
-	all := func(st func(name string) results.Stage) (list []results.Stage) {
-		for i := range p.Workload.Policies {
-			list = append(list, st(p.Workload.Policies[i].Name))
-		}
-		return list
+	u, list, err := p.newPulse(&pulse{plan: p, runs: pulseRuns}, r, stop)
+	if u == nil {
+		return list, err
 	}
-	none := func(reason string) []results.Stage {
-		return all(func(name string) results.Stage { return noStage(results.StagePulse, name, reason) })
+	return u.policies(r, stop)
+}
+
+// newPulse makes u ready: what is stationary, and how long things take. It
+// returns nil, and the stages, when nothing is to be frozen.
+func (p *Plan) newPulse(u *pulse, r *results.Run, stop func() bool) (*pulse, []results.Stage, error) {
+	rho := 0.0
+	if p.Workload.Graph == nil {
+		rho, _, _ = p.load()
 	}
-	rho, _, _ := p.load()
 	switch w := &p.Workload; {
 	case w.Graph != nil:
-		return none("services that call each other are not frozen"), nil
+		return nil, p.noPulse("services that call each other are not frozen"), nil
 	case !w.Service.Coupled():
-		return all(func(name string) results.Stage {
-			return results.Stage{Name: results.StagePulse, Policy: results.Text{Value: name}, Word: results.Text{Value: results.Recovered},
-				Pulse: &results.PulseResult{Note: "requests take nothing from each other here (no slots, no capacity, no thrash), so that no freeze can push anything over"}}
-		}), nil
+		return nil, p.nothingToPush(), nil
 	case rho > 1 && w.Service.Slots > 0 && w.Service.Queue < 0:
-		return none(fmt.Sprintf("first attempts alone are rho %s: there is no state to come back to", times(rho))), nil
+		return nil, p.noPulse(fmt.Sprintf("first attempts alone are rho %s: there is no state to come back to", times(rho))), nil
 	case stop():
-		return none(interruptedReason), nil
+		return nil, p.noPulse(interruptedReason), nil
 	}
-	u := &pulse{plan: p, runs: pulseRuns, rho: rho}
+	u.rho = rho
 	if n := p.Workload.Pulse.Runs; n > 0 {
 		u.runs = n
 	}
 	why, err := u.reference(r, stop)
+	if err == nil && why == "" {
+		why = u.lengths()
+	}
 	if err != nil || why != "" {
-		return none(why), err
+		return nil, p.noPulse(why), err
 	}
-	if why := u.lengths(); why != "" {
-		return none(why), nil
+	return u, nil, nil
+}
+
+// nothingToPush is the stage of servers that a freeze cannot push over.
+func (p *Plan) nothingToPush() (list []results.Stage) {
+	for i := range p.Workload.Policies {
+		list = append(list, results.Stage{Name: results.StagePulse, Policy: results.Text{Value: p.Workload.Policies[i].Name}, Word: results.Text{Value: results.Recovered},
+			Pulse: &results.PulseResult{Note: "requests take nothing from each other here (no slots, no capacity, no thrash), so that no freeze can push anything over"}})
 	}
-	return u.policies(r, stop)
+	return list
 }
 
 // reference simulates plain for every seed: its p99, and what is stationary. why
@@ -167,15 +186,22 @@ func (u *pulse) lengths() (why string) {
 	} else {
 		u.freeze, u.freezeOf = spec.Freeze.Of(u.p99), multiple(spec.Freeze)
 	}
-	u.after = round(time.Duration(min(max(afterTimes*u.rho/(1-min(u.rho, 0.99)), leastAfter), mostAfter) * float64(u.freeze)))
-	if !spec.After.IsZero() {
+	if u.after = u.lookAfter(u.freeze); !spec.After.IsZero() {
 		u.after = spec.After.Of(u.p99)
+	}
+	if u.real {
+		u.bound()
 	}
 	u.freeze, u.after = max(u.freeze, pulseSteps), max(u.after, u.freeze)
 	if total := float64(p.Warmup) + float64(u.freeze) + float64(u.after); total > float64(longestSim)/2 {
 		return fmt.Sprintf("a freeze of %s and a look %s later take longer than a simulation holds", units.FormatDuration(u.freeze), units.FormatDuration(u.after))
 	}
 	return ""
+}
+
+// lookAfter is when to look after a freeze of that length.
+func (u *pulse) lookAfter(freeze time.Duration) time.Duration {
+	return round(time.Duration(min(max(afterTimes*u.rho/(1-min(u.rho, 0.99)), leastAfter), mostAfter) * float64(freeze)))
 }
 
 // round keeps two digits of d, so that it can be said in a sentence.
@@ -210,16 +236,24 @@ func (p *Plan) acts(k int) (d time.Duration, what string) {
 // maxActs bounds acts: what takes longer is left to the user.
 const maxActs = time.Minute
 
+// latest is twice the longest acts of the policies, and says of which it is.
+func (p *Plan) latest() (twice time.Duration, of string) {
+	for i := range p.Workload.Policies {
+		if d, what := p.acts(i); 2*d > twice {
+			twice, of = 2*d, fmt.Sprintf("twice the %s of %s of policy %s", units.FormatDuration(d), what, p.Workload.Policies[i].Name)
+		}
+	}
+	return twice, of
+}
+
 // chooseFreeze takes freezeTimes the p99, and at least twice the time after which
 // a policy acts and half as much again as fills a bounded queue.
 func (u *pulse) chooseFreeze() {
 	p := u.plan
 	u.freeze = round(workloads.Multiple{Times: freezeTimes}.Of(u.p99))
 	u.freezeOf = fmt.Sprintf("%d × plain's p99, %s", freezeTimes, units.Duration(u.p99))
-	for i := range p.Workload.Policies {
-		if d, what := p.acts(i); 2*d > u.freeze {
-			u.freeze, u.freezeOf = 2*d, fmt.Sprintf("twice the %s of %s of policy %s", units.FormatDuration(d), what, p.Workload.Policies[i].Name)
-		}
+	if d, of := p.latest(); d > u.freeze {
+		u.freeze, u.freezeOf = d, of
 	}
 	sp := p.Workload.Service
 	if fill := span(p.Workload.Rate, uint64(sp.Servers()*(sp.Slots+max(sp.Queue, 0)))); sp.Slots > 0 && sp.Queue >= 0 && fill+fill/2 > u.freeze {
@@ -239,6 +273,7 @@ type outcome struct {
 	back          bool
 	attempts      float64 // sent a call at the look; 0: no call began
 	failed        float64 // share of calls at the look
+	stranded      uint64  // calls that never got a connection, on sockets
 }
 
 // policies pulls the trigger for every policy and every seed, on all cores.
@@ -338,18 +373,25 @@ func (u *pulse) run(i, seed int, allowed float64, stop func() bool) (outcome, er
 	if err != nil {
 		return outcome{}, fmt.Errorf("pulse, policy %s: %w", np.Name, err)
 	}
+	o := w.result(!res.Stopped)
+	if !o.back && res.Overflow != nil {
+		o.done, o.lost, o.full = true, true, true
+	}
+	return o, nil
+}
+
+// result is what became of it. looked says that it went on until the look.
+func (w *watch) result(looked bool) outcome {
 	o := &w.out
 	o.before, _, _ = w.before.means()
 	switch {
 	case w.over:
 		o.done = true
-	case res.Overflow != nil:
-		o.done, o.lost, o.full = true, true, true
-	case !res.Stopped:
+	case looked:
 		o.done, o.lost = true, !w.like(&w.last, w.allowed, lostTimes)
 		w.note(&w.last)
 	}
-	return *o, nil
+	return *o
 }
 
 // interval counts the calls that ended.
@@ -427,12 +469,16 @@ func (u *pulse) stage(r *results.Run, i int, of []outcome) results.Stage {
 		Trigger: u.trigger(), FreezeNS: int64(u.freeze), FreezeOf: u.freezeOf, AfterNS: int64(u.after), Of: len(of),
 		Stationary: results.Num(u.work), Reference: "that of plain before",
 	}
+	if u.real {
+		v.Reference = "that of plain in virtual time"
+	}
 	if own := ownWork(r, np.Name); own > u.work {
 		v.Stationary, v.Reference = results.Num(own), "its own while alone"
 	}
 	var before, after, recovery, attempts, failed []float64
-	full := 0
+	full, stranded := 0, uint64(0)
 	for _, o := range of {
+		stranded += o.stranded
 		before = append(before, o.before)
 		switch {
 		case o.full:
@@ -459,6 +505,8 @@ func (u *pulse) stage(r *results.Run, i int, of []outcome) results.Stage {
 	switch {
 	case full > 0:
 		v.Note = fmt.Sprintf("%d ended with more than %s calls or attempts in flight", full, units.Count(uint64(cmp.Or(u.plan.openCalls, sim.MaxOpen))))
+	case stranded > 0:
+		v.Note = fmt.Sprintf("%s calls never got a connection", units.Count(stranded))
 	case v.NotRecovered > 0 && v.Before.Value > lostTimes*v.Stationary.Value:
 		v.Note = "before the freeze already it had more than four times as much"
 	}

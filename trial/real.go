@@ -252,6 +252,7 @@ func Real(ctx context.Context, p *Plan, s *Setup) (*results.Run, error) {
 		m.closeEngine(m.eng)
 		m.eng = nil
 	}
+	m.pulses(ctx)
 	return m.run(context.WithoutCancel(ctx))
 }
 

@@ -33,7 +33,8 @@ const (
 	realSustained = time.Minute
 )
 
-// stages fills in the stages. A comparison in virtual time ends with a pulse.
+// stages fills in the stages. A comparison in virtual time ends with a pulse, and
+// so does one against the embedded target unless stages are given.
 func (p *Plan) stages(ch Choices) error {
 	given := p.Workload.Stages
 	p.Stages = slices.Clone(given)
@@ -46,10 +47,13 @@ func (p *Plan) stages(ch Choices) error {
 		p.Stages = []workloads.Stage{workloads.Blocks}
 	case ch.Virtual && !pulse && len(p.Workload.Policies) > 1:
 		p.Stages = append(p.Stages, workloads.Pulse)
-	case !ch.Virtual && pulse:
-		return fmt.Errorf("stages has pulse, and no server on a socket can be frozen: want it out, or loadgen sim, which freezes its own")
-	case !ch.Virtual && p.Closed && len(p.Stages) > 1:
+	case ch.Virtual:
+	case pulse && !ch.Embedded:
+		return fmt.Errorf("stages has pulse, and a server of one's own cannot be frozen: want it out, no URL, or loadgen sim")
+	case p.Closed && len(p.Stages) > 1:
 		return fmt.Errorf("stages=%s without rate: in closed loop only blocks are driven, want --rate", stageList(p.Stages))
+	case ch.Embedded && len(given) == 0 && !p.Closed && len(p.Workload.Policies) > 1:
+		p.Stages = append(p.Stages, workloads.Pulse)
 	}
 	return nil
 }

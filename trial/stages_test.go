@@ -39,7 +39,12 @@ func TestPlanStages(t *testing.T) {
 		{"a lab that wants its blocks alone", "pilot,blocks", []string{"plain", "hedge=1s"}, Choices{Virtual: true, BlocksOnly: true}, false, "blocks"},
 		{"sockets", "", []string{"plain", "hedge=1s"}, Choices{}, false, "blocks"},
 		{"sockets with more", "pilot,blocks,sustained", []string{"plain", "hedge=1s"}, Choices{}, false, "pilot,blocks,sustained"},
-		{"no pulse on sockets", "blocks,pulse", []string{"plain"}, Choices{}, false, "stages has pulse, and no server on a socket can be frozen: want it out, or loadgen sim, which freezes its own"},
+		{"no pulse on sockets", "blocks,pulse", []string{"plain"}, Choices{}, false, "stages has pulse, and a server of one's own cannot be frozen: want it out, no URL, or loadgen sim"},
+		{"a comparison against the embedded target ends with one", "", []string{"plain", "hedge=1s"}, Choices{Embedded: true}, false, "blocks,pulse"},
+		{"unless stages are given", "blocks,sustained", []string{"plain", "hedge=1s"}, Choices{Embedded: true}, false, "blocks,sustained"},
+		{"not of one policy", "", []string{"plain"}, Choices{Embedded: true}, false, "blocks"},
+		{"a closed loop against the embedded target", "", []string{"plain"}, Choices{Embedded: true}, true, "blocks"},
+		{"a pulse in closed loop", "blocks,pulse", []string{"plain"}, Choices{Embedded: true}, true, "stages=blocks,pulse without rate: in closed loop only blocks are driven, want --rate"},
 		{"closed loop", "blocks,sustained", []string{"plain"}, Choices{}, true, "stages=blocks,sustained without rate: in closed loop only blocks are driven, want --rate"},
 	} {
 		w := workload(t, c.policies...)

@@ -21,7 +21,7 @@ const (
 	// Sustained drives each policy alone for one long stretch.
 	Sustained
 	// Pulse freezes all servers under each policy, releases them, and looks later
-	// whether they have recovered. The simulator alone can do that.
+	// whether they have recovered. The simulator and the embedded target can do that.
 	Pulse
 )
 

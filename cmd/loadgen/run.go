@@ -48,7 +48,9 @@ what it says.
                             to 30s for hedge=pN at a low rate)
       --ramp D              the rate rises from 0 over D before the warm-up
       --drain D             time for calls after the end (5s, or the deadline)
-      --stages LIST         of pilot,blocks,sustained (blocks)
+      --stages LIST         of pilot,blocks,sustained,pulse (blocks; without a
+                            URL a comparison ends with pulse, which freezes
+                            the embedded target)
       --block D             data of a policy in one block
       --call-headers WHEN   auto, on or off: number calls and attempts
       --spin D              poll this long before a call is due, up to 10ms (a
@@ -260,7 +262,7 @@ func (m *runFlags) plan(args []string) (*trial.Plan, *trial.Setup, error) {
 		w.Request.Path = s.Site.Path
 		w.Endpoints = s.Site.URLs()
 	}
-	p, err := trial.NewPlan(w, trial.Choices{TargetSeed: m.targetSeedOr()})
+	p, err := trial.NewPlan(w, trial.Choices{TargetSeed: m.targetSeedOr(), Embedded: s.Site == nil})
 	if err != nil {
 		return nil, nil, usage(err)
 	}
