@@ -91,6 +91,7 @@ func (t *Target) hold(spec *service.Spec, mark bool) (Changed, error) {
 		if mark {
 			r.server.Mark(at)
 		}
+		l.ramped = l.ramped || r.server.Ramped()
 	})
 	if err != nil {
 		return c, err

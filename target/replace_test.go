@@ -111,6 +111,22 @@ func TestReplaceStartsWhatWaits(t *testing.T) {
 	}
 }
 
+// TestReplaceWithRamp: the slot that a ramp of the new service adds takes what
+// waits, though the target began without ramps.
+func TestReplaceWithRamp(t *testing.T) {
+	tg := begin(t, Config{Service: &service.Spec{Slots: 1, Queue: -1, Time: dist(t, "1h")}})
+	dial(t, tg.Replicas()[0]).send(get("w", 0, 1))
+	settle(t, "arrival", func() bool { return tg.Backlog().InFlight == 1 })
+	if _, err := tg.Replace([]byte("slots: 1\nqueue: unlimited\nstatus: {418: 100%}\nramp: {key: slots, to: 2, at: 200ms}\n")); err != nil {
+		t.Fatal(err)
+	}
+	waits := dial(t, tg.Replicas()[0])
+	waits.send(get("w", 1, 1))
+	if resp, _ := waits.answer("GET"); resp.StatusCode != 418 {
+		t.Errorf("%d, want 418", resp.StatusCode)
+	}
+}
+
 // TestReplaceWhilePaused: a pause outlives it, and the mark of a PUT moves
 // the schedules.
 func TestReplaceWhilePaused(t *testing.T) {
