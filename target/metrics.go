@@ -63,6 +63,13 @@ var (
 	descDelayError = desc("delay_error_seconds", "How much later than due answers were written.")
 	descRecorded   = desc("stream_records_total", "Records that readers of the full record were given.")
 	descLost       = desc("stream_lost_records_total", "Records that readers of the full record have lost.")
+	descForwarded  = desc("upstream_requests_total", "Requests that were to be sent to the upstream.")
+	descUpEnded    = desc("upstream_ended_total", "Requests for the upstream that have ended: answered, cancelled, or the reason of a failure.", "end")
+	descUpFlight   = desc("upstream_in_flight_requests", "Requests that the upstream has, or that wait for a connection to it.")
+	descUpWaited   = desc("upstream_waited_requests_total", "Requests that found every connection to the upstream in use.")
+	descUpAgain    = desc("upstream_sent_again_total", "Requests that were sent to the upstream once more, on another connection.")
+	descUpOpened   = desc("upstream_opened_connections_total", "Connections opened to the upstream.")
+	descUpTurned   = desc("upstream_turned_away_requests_total", "Requests refused while they were read, by the status they got.", "status")
 	descReadDelay  = desc("read_delay_seconds", "How long requests lay in the kernel before they were read.")
 )
 
@@ -90,6 +97,10 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	count(descBad, c.Bad431, "431")
 	count(descBad, c.Bad501, "501")
 	count(descBad, c.Bad505, "505")
+	if u := l.Upstream; u != nil {
+		collectUpstream(u, count)
+		send(descUpFlight, prometheus.GaugeValue, float64(u.InFlight))
+	}
 	services := l.Services
 	if services == nil {
 		services = []ServiceLedger{{Name: m.t.nodes[0].Name, Runs: l.Runs}}
@@ -106,6 +117,21 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	out <- constHistogram(descQueueWait, all.queueWait)
 	out <- constHistogram(descDelayError, all.delayError)
 	out <- constHistogram(descReadDelay, all.readDelay)
+}
+
+// collectUpstream sends the counters of the upstream.
+func collectUpstream(u *UpstreamLedger, count func(*prometheus.Desc, uint64, ...string)) {
+	count(descForwarded, u.Forwarded)
+	count(descUpEnded, u.Answered, "answered")
+	count(descUpEnded, u.Cancelled, "cancelled")
+	for reason, n := range u.Failed { // order does not show: the registry sorts
+		count(descUpEnded, n, reason)
+	}
+	count(descUpWaited, u.Waited)
+	count(descUpAgain, u.SentAgain)
+	count(descUpOpened, u.Opened)
+	count(descUpTurned, u.TooLarge, "413")
+	count(descUpTurned, u.NoRoom, "503")
 }
 
 // collectRun sends the metrics of one run; of are its labels.

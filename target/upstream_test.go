@@ -380,6 +380,98 @@ func TestUpstreamKilled(t *testing.T) {
 	}
 }
 
+// TestUpstreamBehindTLS has large bodies go both ways over TLS, to replicas of two
+// loops behind one address.
+func TestUpstreamBehindTLS(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))
+	t.Cleanup(s.Close)
+	tg := begin(t, Config{
+		Service: &service.Spec{Queue: -1, Replicas: 2}, Threads: 2, TLS: &TLS{}, Front: DealRoundRobin,
+		Upstream: Upstream{Address: s.Listener.Addr().String()},
+	})
+	front, _ := tg.Front()
+	large := strings.Repeat("0123456789abcde\n", 1<<15) // 512 KiB
+	for i := range 4 {
+		c, _ := dialTLS(t, front, trusting(t, tg))
+		var sent sync.WaitGroup
+		sent.Go(func() {
+			fmt.Fprintf(c.Conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(large), large)
+		})
+		resp, body := c.answer("POST")
+		sent.Wait()
+		if replicaOf(t, resp) != i%2 || body != large {
+			t.Errorf("replica %s, %d bytes", resp.Header.Get("Latencylab-Replica"), len(body))
+		}
+	}
+	if u := passed(t, tg); u.Answered != 4 {
+		t.Errorf("%+v, want 4 answered", u)
+	}
+	settle(t, "the room", func() bool { return tg.upstream.held.Load() == 0 })
+}
+
+// TestUpstreamRoom fills the room, and takes away what was in it.
+func TestUpstreamRoom(t *testing.T) {
+	tg := inFront(t, &service.Spec{}, Upstream{Body: 1 << 20}, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, strings.Repeat("x", 100_000))
+	})
+	tg.upstream.held.Store(upstreamRoom - 50_000)
+	c := dial(t, tg.Replicas()[0])
+	c.send(plainGet)
+	if resp, _ := c.answer("GET"); resp.StatusCode != 503 || resp.Header.Get("Latencylab-Upstream") != "no-room" {
+		t.Errorf("%s %v, want 503 for want of room", resp.Status, resp.Header)
+	}
+	c.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("y", 100_000))
+	if resp, _ := c.answer("POST"); resp.StatusCode != 503 || !resp.Close {
+		t.Errorf("%s, want 503 and the end", resp.Status)
+	}
+	half := dial(t, tg.Replicas()[0])
+	half.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nabc")
+	settle(t, "half a request", func() bool { return tg.upstream.held.Load() > upstreamRoom-50_000 })
+	half.Close()
+	settle(t, "the room", func() bool { return tg.upstream.held.Load() == upstreamRoom-50_000 })
+	if u := passed(t, tg); u.NoRoom != 1 || u.Failed["no-room"] != 1 || u.Forwarded != 1 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// TestUpstreamReset empties the ledger under a request, and ends the target under
+// another.
+func TestUpstreamReset(t *testing.T) {
+	begun, release := make(chan struct{}, 2), make(chan struct{})
+	tg := inFront(t, &service.Spec{}, Upstream{}, func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	a, b := dial(t, tg.Replicas()[0]), dial(t, tg.Replicas()[0])
+	a.send(get("r", 1, 1))
+	<-begun
+	tg.Reset()
+	if u := passed(t, tg); u.Forwarded != 1 || u.InFlight != 1 {
+		t.Errorf("%+v, want one forwarded that is in flight", u)
+	}
+	release <- struct{}{}
+	a.answer("GET")
+	settle(t, "the end", func() bool { return passed(t, tg).Answered == 1 })
+	b.send(get("r", 2, 1))
+	<-begun
+	status, body := page(t, "GET", "http://"+tg.Admin().String()+"/metrics")
+	for _, want := range []string{
+		"latencylab_target_upstream_requests_total 2", "latencylab_target_upstream_in_flight_requests 1",
+		`latencylab_target_upstream_ended_total{end="answered"} 1`, `latencylab_target_upstream_turned_away_requests_total{status="413"} 0`,
+	} {
+		if status != 200 || !strings.Contains(body, want+"\n") {
+			t.Errorf("no line %s", want)
+		}
+	}
+	tg.Stop()
+	if u := passed(t, tg); u.Forwarded != 2 || u.InFlight != 1 {
+		t.Errorf("%+v, want one that was in flight at the end", u)
+	}
+}
+
 func TestUpstreamMistakes(t *testing.T) {
 	tg := begin(t, Config{Service: &service.Spec{Queue: -1}})
 	port := int(tg.Replicas()[0].Port())
