@@ -13,6 +13,7 @@ var budgetWalkLab = Lab{
 	Name:     "budget-walk",
 	About:    "one budget of 900 ms down a chain: each service spends of it and passes on what is left",
 	run:      runBudgetWalk,
+	real:     budgetWalkSockets,
 	noExport: "it is one call",
 }
 
@@ -54,17 +55,21 @@ func walk(budget time.Duration, spent ...time.Duration) ([]time.Duration, error)
 	return out, nil
 }
 
+// walkRows are a budget, what each service spends of it, and the ms that are
+// left then.
+var walkRows = []struct {
+	name   string
+	budget time.Duration
+	spent  []time.Duration
+	want   []float64
+}{
+	{"900 ms; API 180, service 260", 900 * time.Millisecond, []time.Duration{180 * time.Millisecond, 260 * time.Millisecond}, []float64{720, 460}},
+	{"900 ms; API 500, service 500", 900 * time.Millisecond, []time.Duration{500 * time.Millisecond, 500 * time.Millisecond}, []float64{400, 0}},
+}
+
 func runBudgetWalk(Options) (*Result, error) {
 	r := &Result{Columns: []string{"remaining_ms"}}
-	for _, row := range []struct {
-		name   string
-		budget time.Duration
-		spent  []time.Duration
-		want   []float64
-	}{
-		{"900 ms; API 180, service 260", 900 * time.Millisecond, []time.Duration{180 * time.Millisecond, 260 * time.Millisecond}, []float64{720, 460}},
-		{"900 ms; API 500, service 500", 900 * time.Millisecond, []time.Duration{500 * time.Millisecond, 500 * time.Millisecond}, []float64{400, 0}},
-	} {
+	for _, row := range walkRows {
 		left, err := walk(row.budget, row.spent...)
 		if err != nil {
 			return nil, err

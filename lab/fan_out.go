@@ -16,6 +16,7 @@ var fanOutLab = Lab{
 	About:    "an answer that needs every one of n leaves: how often it waits for a slow one",
 	takes:    takes{requests: true},
 	run:      runFanOut,
+	real:     fanOutSockets,
 	noExport: "a row of it is a workload of two services: docs/examples/fan-out-load.yaml",
 }
 

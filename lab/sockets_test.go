@@ -3,6 +3,7 @@ package lab
 import (
 	"cmp"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,14 +12,14 @@ import (
 	"latencylab/workloads"
 )
 
-// realRun carries a lab out on sockets.
-func realRun(t *testing.T, name string) *Result {
+// realRun carries a lab out on sockets, with so many calls where it takes them.
+func realRun(t *testing.T, name string, calls uint64) *Result {
 	t.Helper()
 	l, err := Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := runLab(t, l, Options{Seed: 1, Real: true})
+	r := runLab(t, l, Options{Seed: 1, Real: true, Requests: calls})
 	for i := range r.Rows {
 		for k := range r.Columns {
 			t.Logf("%s: %s is %s", r.Rows[i].Row, r.Columns[k], r.Rows[i].Values[k].text())
@@ -41,12 +42,12 @@ func is(t *testing.T, r *Result, row, column string, want float64) {
 // hangs on no machine, unless it stalls for so long that a user has gone before
 // his call is at C; how long things take does, and is bounded from below only.
 func TestNestedTimeoutsOnSockets(t *testing.T) {
-	r := realRun(t, "nested-timeouts")
+	r := realRun(t, "nested-timeouts", 0)
 	for range 4 {
 		if r.value("good", "c_calls").Value == 1 && r.value("deadline told, C does not stop", "c_calls").Value == 1 {
 			break
 		}
-		r = realRun(t, "nested-timeouts")
+		r = realRun(t, "nested-timeouts", 0)
 	}
 	for _, c := range []struct {
 		row            string
@@ -94,7 +95,7 @@ func TestTheChainsAreTheExamples(t *testing.T) {
 
 // TestTimeoutPhasesOnSockets: which timeout it is, and that none comes early.
 func TestTimeoutPhasesOnSockets(t *testing.T) {
-	r := realRun(t, "timeout-phases")
+	r := realRun(t, "timeout-phases", 0)
 	for i := range phaseRows {
 		x := &phaseRows[i]
 		want := cmp.Or(x.caught, "nothing")
@@ -107,13 +108,48 @@ func TestTimeoutPhasesOnSockets(t *testing.T) {
 	}
 }
 
+// TestFanOutOnSockets: every leaf is asked once for each answer, and an answer
+// that drew a slow leaf is late, as predicted; a machine that stalls adds others.
+func TestFanOutOnSockets(t *testing.T) {
+	const answers = 30
+	r := realRun(t, "fan-out", answers)
+	for i := range r.Rows {
+		row := r.Rows[i].Row
+		is(t, r, row, "answers", answers)
+		is(t, r, row, "leaf_requests", float64(answers*fanOutRows[i].leaves))
+		k := slices.IndexFunc(r.Reference, func(x Row) bool { return x.Row == row && x.Source == predicted })
+		got, want := r.value(row, "slow_share"), r.Reference[k].Values[0]
+		if !got.Present || !want.Present || got.Value < want.Value-1e-9 {
+			t.Errorf("%s: %s of the answers are late, the draws make %s so", row, got.text(), want.text())
+		}
+	}
+}
+
+// TestBudgetWalkOnSockets: nobody has more left than the budget less what was
+// spent, and where all is spent nothing is sent.
+func TestBudgetWalkOnSockets(t *testing.T) {
+	r := realRun(t, "budget-walk", 0)
+	for i := range walkRows {
+		x := &walkRows[i]
+		left := r.value(x.name, "remaining_ms").List
+		if len(left) != 2 || left[0] > x.want[0]+100 || left[0] < 1 || left[1] > x.want[1]+100 || x.want[1] == 0 && left[1] != 0 {
+			t.Errorf("%s: %v left, want %v", x.name, left, x.want)
+		}
+	}
+	for _, ref := range r.Reference {
+		if ref.Source == predicted && !slices.Equal(ref.Values[0].List, walkRows[slices.IndexFunc(r.Rows, func(x Row) bool { return x.Row == ref.Row })].want) {
+			t.Errorf("%s: predicted %s", ref.Row, ref.Values[0].text())
+		}
+	}
+}
+
 func TestALabWithoutAVersionOnSocketsSaysWhichHaveOne(t *testing.T) {
 	l, err := Find("jitter")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = l.Run(Options{Seed: 1, Real: true})
-	if err == nil || !strings.HasPrefix(err.Error(), "lab jitter has no version on sockets: nested-timeouts") {
+	if err == nil || !strings.HasPrefix(err.Error(), "lab jitter has no version on sockets: budget-walk, nested-timeouts") {
 		t.Errorf("error is %v", err)
 	}
 }
