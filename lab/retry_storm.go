@@ -19,6 +19,7 @@ var retryStormLab = Lab{
 	About:  "an outage of 60 s, and which retry policies keep the server down when it is over",
 	takes:  takes{disciplines: []string{"proportional", "fifo", "lifo", "new-first"}},
 	run:    runRetryStorm,
+	real:   stormSockets,
 	export: retryStormWorkloads,
 }
 

@@ -143,13 +143,28 @@ func TestBudgetWalkOnSockets(t *testing.T) {
 	}
 }
 
+// TestRetryStormOnSockets: who does not retry, or by a budget, is better off
+// when the outage is over than who retries without one.
+func TestRetryStormOnSockets(t *testing.T) {
+	r := realRun(t, "retry-storm", 0)
+	for _, calm := range []string{"no retries", "full jitter, budget 10%"} {
+		for _, storm := range []string{"fixed 1s, 5 retries", "exponential, no jitter, 3 retries"} {
+			a, b := r.value(calm, "ok_at_end"), r.value(storm, "ok_at_end")
+			if !a.Present || !b.Present || a.Value <= b.Value {
+				t.Errorf("%s of the calls are ok with %s, %s with %s", a.text(), calm, b.text(), storm)
+			}
+		}
+	}
+	is(t, r, "no retries", "amplification", 1)
+}
+
 func TestALabWithoutAVersionOnSocketsSaysWhichHaveOne(t *testing.T) {
 	l, err := Find("jitter")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = l.Run(Options{Seed: 1, Real: true})
-	if err == nil || !strings.HasPrefix(err.Error(), "lab jitter has no version on sockets: budget-walk, nested-timeouts") {
+	if err == nil || !strings.HasPrefix(err.Error(), "lab jitter has no version on sockets: budget-walk, nested-timeouts, ") {
 		t.Errorf("error is %v", err)
 	}
 }
