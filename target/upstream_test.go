@@ -24,7 +24,12 @@ func inFront(t testing.TB, spec *service.Spec, u Upstream, h http.HandlerFunc) *
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	u.Address = s.Listener.Addr().String()
-	spec.Queue = -1
+	if spec.Queue == 0 {
+		spec.Queue = -1
+	}
+	if spec.Queue == 0 {
+		spec.Queue = -1
+	}
 	tg := begin(t, Config{Service: spec, Upstream: u})
 	t.Cleanup(tg.Stop) // before the server, which waits for its requests
 	return tg
