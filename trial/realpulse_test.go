@@ -80,6 +80,42 @@ func TestRealPulseWithoutAnythingToPush(t *testing.T) {
 	}
 }
 
+// TestRealPulseInterrupted: an interrupt ends it at once, and the blocks stay.
+func TestRealPulseInterrupted(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(childEnv, "1")
+	w := staged(t, "", "{time: 1ms, slots: 4}", 100, 20, "plain", "hedge=1s")
+	w.WarmupGiven = true
+	w.Pulse = workloads.PulseSpec{Freeze: workloads.Multiple{Span: time.Hour}}
+	p, err := NewPlan(w, Choices{Embedded: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	interrupt := make(chan struct{})
+	s := &Setup{CallHeaders: "auto", Child: []string{exe}, Interrupt: interrupt, Observer: Observer{
+		Stage: func(string, string, workloads.Block) { close(interrupt) }, // of the first policy only
+	}}
+	if err := s.Check(p); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Real(t.Context(), p, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readable(t, r)
+	if !r.Interrupted || len(r.Stages) != 3 || len(r.Policies) != 2 || r.Policies[1].Calls.OK == 0 {
+		t.Fatalf("interrupted %v, %d stages, %d policies", r.Interrupted, len(r.Stages), len(r.Policies))
+	}
+	for _, st := range r.Stages[1:] {
+		if st.Word != (results.Text{Reason: interruptedReason}) {
+			t.Errorf("%s: %+v", st.Policy.Value, st.Word)
+		}
+	}
+}
+
 // TestRealPulseLengths: what the user did not give is bounded by the data time.
 func TestRealPulseLengths(t *testing.T) {
 	s, ms := time.Second, time.Millisecond
