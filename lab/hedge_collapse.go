@@ -20,6 +20,7 @@ var hedgeCollapseLab = Lab{
 	takes:  takes{requests: true},
 	seeds:  collapseSeeds,
 	run:    runHedgeCollapse,
+	real:   hedgeCollapseSockets,
 	export: hedgeCollapseWorkloads,
 }
 

@@ -158,6 +158,24 @@ func TestRetryStormOnSockets(t *testing.T) {
 	is(t, r, "no retries", "amplification", 1)
 }
 
+// TestHedgeCollapseOnSockets: after a freeze, hedges that nothing bounds are more
+// and keep the servers busier than those of a budget.
+func TestHedgeCollapseOnSockets(t *testing.T) {
+	if raced {
+		t.Skip("under the race detector a core is too slow for 10,000 attempts a second")
+	}
+	r, err := hedgeCollapseAt(&Options{Seed: 1, Real: true}, []float64{0.7}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range r.Columns {
+		a, b := r.value("rho 0.7 hedge p95, no cancel", column), r.value("rho 0.7 hedge p95, budget 10%", column)
+		if !a.Present || !b.Present || a.Value <= b.Value {
+			t.Errorf("%s is %s without a budget and %s with one", column, a.text(), b.text())
+		}
+	}
+}
+
 func TestALabWithoutAVersionOnSocketsSaysWhichHaveOne(t *testing.T) {
 	l, err := Find("jitter")
 	if err != nil {
