@@ -49,12 +49,10 @@ what it says.
       --ramp D              the rate rises from 0 over D before the warm-up
       --drain D             time for calls after the end (5s, or the deadline)
       --stages LIST         of pilot,blocks,sustained,pulse (blocks; without a
-                            URL a comparison ends with pulse, which freezes
-                            the embedded target)
+                            URL a comparison ends with a pulse)
       --block D             data of a policy in one block
       --call-headers WHEN   auto, on or off: number calls and attempts
-      --spin D              poll this long before a call is due, up to 10ms (a
-                            tenth of the time between calls, at most 100µs)
+      --spin D              poll this long before a call is due, up to 10ms
       --seed N              keys arrivals and policies (1)
       --target-seed N       keys the embedded target's draws (the seed)
   -o, --output FILE         write the result, as JSON or as the ending says
