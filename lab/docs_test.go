@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite docs/labs.md with what the labs
 // against what they print now.
 var instant = map[string]bool{
 	"retry-rules": true, "budget-walk": true, "child-budget": true, "clock-skew": true, "jitter": true,
-	"layers": true, "nested-timeouts": true, "timeout-phases": true, "false-timeouts": true,
+	"layers": true, "nested-timeouts": true, "timeout-phases": true, "pool-exhaustion": true, "false-timeouts": true,
 }
 
 // printed returns what a command of the page prints.

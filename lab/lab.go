@@ -99,7 +99,7 @@ type takes struct {
 
 // labs is the list, from what needs no server to what takes longest.
 var labs = []Lab{
-	retryRulesLab, budgetWalkLab, childBudgetLab, clockSkewLab, jitterLab, layersLab, nestedTimeoutsLab, timeoutPhasesLab, fanOutLab, falseTimeoutsLab, collapseLab, hedgeLab, hedgeQueueLab, retryStormLab, interferenceLab, hedgeCollapseLab, pulseLab,
+	retryRulesLab, budgetWalkLab, childBudgetLab, clockSkewLab, jitterLab, layersLab, nestedTimeoutsLab, timeoutPhasesLab, poolExhaustionLab, fanOutLab, falseTimeoutsLab, collapseLab, hedgeLab, hedgeQueueLab, retryStormLab, interferenceLab, hedgeCollapseLab, pulseLab,
 }
 
 // All returns the labs in the order of the list.

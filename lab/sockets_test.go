@@ -176,6 +176,15 @@ func TestHedgeCollapseOnSockets(t *testing.T) {
 	}
 }
 
+// TestPoolExhaustionOnSockets: a timeout gives the connections back.
+func TestPoolExhaustionOnSockets(t *testing.T) {
+	r := realRun(t, "pool-exhaustion", 0)
+	a, b := r.value("20 connections", "ok_fast"), r.value("20 connections, attempt-timeout=100ms", "ok_fast")
+	if !a.Present || !b.Present || a.Value >= b.Value {
+		t.Errorf("%s of the calls are ok without a timeout, %s with one", a.text(), b.text())
+	}
+}
+
 func TestALabWithoutAVersionOnSocketsSaysWhichHaveOne(t *testing.T) {
 	l, err := Find("jitter")
 	if err != nil {
