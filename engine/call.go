@@ -17,6 +17,7 @@ const (
 	slotFree slotState = iota
 	slotWaiting
 	slotSent
+	slotHeld // a first attempt that the ceiling ended the run for
 )
 
 // attempt is what the engine knows of an open attempt.
@@ -106,10 +107,10 @@ func (l *loop) apply(c *call, a policy.Action, done clock.Time) {
 			}
 			l.cancel(c, s, class, done)
 		}
-		unsent := false
+		unsent := policy.DispOK
 		if a.Attempt != 0 {
-			unsent = !l.launch(c, &a)
-			if l.ln.phased && !unsent {
+			unsent = l.launch(c, &a)
+			if l.ln.phased && unsent == policy.DispOK {
 				a.Timer = l.launched(c, a.Slot)
 			}
 		}
@@ -117,8 +118,8 @@ func (l *loop) apply(c *call, a policy.Action, done clock.Time) {
 			l.finish(c, a.Finish, done)
 			return
 		}
-		if unsent {
-			a = c.k.Reply(a.Slot, policy.Result{Disposition: policy.DispUnsent, Phase: policy.PhaseAcquire}, l.policyTime(l.now))
+		if unsent != policy.DispOK {
+			a = c.k.Reply(a.Slot, policy.Result{Disposition: unsent, Phase: policy.PhaseAcquire}, l.policyTime(l.now))
 			continue
 		}
 		due := l.realTime(a.Timer)
@@ -178,9 +179,11 @@ func (l *loop) sent(book uint8, kind policy.Kind) {
 	l.cur.by[book].sent++
 }
 
-// launch sends an attempt or lets it wait for a connection. It returns false
-// when it can do neither: a hedge that finds none.
-func (l *loop) launch(c *call, a *policy.Action) bool {
+// launch sends an attempt or lets it wait for a connection, and returns DispOK.
+// It returns why it does neither: DispUnsent for a hedge that finds none,
+// DispCeiling for a retry or hedge beyond the ceiling. A first attempt beyond it
+// ends the run.
+func (l *loop) launch(c *call, a *policy.Action) policy.Disposition {
 	s := &c.slots[a.Slot]
 	*s = attempt{number: a.Attempt, target: a.Replica, kind: a.Kind, state: slotWaiting}
 	p := &l.ln.pools[a.Replica]
@@ -188,20 +191,37 @@ func (l *loop) launch(c *call, a *policy.Action) bool {
 	if a.Kind != policy.First { // start has just read the clock
 		now = clock.Now()
 	}
-	if p.head != 0 && p.wait.live == 0 {
+	idle := p.head != 0 && p.wait.live == 0
+	if !idle && a.Kind == policy.Hedged && p.dialing <= p.wait.live && !l.room(a.Replica) {
+		s.state = slotFree
+		l.ln.book[c.burn].Refused[policy.RuleConnections]++
+		return policy.DispUnsent
+	}
+	if !l.passes(a.Kind, now) {
+		return l.beyond(c, s)
+	}
+	if idle {
 		cn := l.conns.at(p.head - 1)
 		l.unlink(cn)
 		l.send(cn, c, a.Slot, now, now)
-		return true
-	}
-	if a.Kind == policy.Hedged && p.dialing <= p.wait.live && !l.room(a.Replica) {
-		s.state = slotFree
-		l.ln.book[c.burn].Refused[policy.RuleConnections]++
-		return false
+		return policy.DispOK
 	}
 	l.enqueue(a.Replica, waiter{call: c, id: c.id, at: now, attempt: a.Attempt, slot: a.Slot})
 	l.dialMore(a.Replica)
-	return true
+	return policy.DispOK
+}
+
+// beyond is what becomes of an attempt that the ceiling does not admit.
+func (l *loop) beyond(c *call, a *attempt) policy.Disposition {
+	if a.kind == policy.First {
+		a.state = slotHeld
+		l.overCeiling()
+		return policy.DispOK
+	}
+	if a.state = slotFree; a.kind == policy.Hedged { // the policy says it of a retry
+		l.ln.book[c.burn].Refused[policy.RuleCeiling]++
+	}
+	return policy.DispCeiling
 }
 
 // cancel ends an attempt that is no longer wanted. class is that of the timeout
@@ -214,8 +234,12 @@ func (l *loop) cancel(c *call, slot uint8, class ledger.Class, done clock.Time) 
 		l.vain++
 		l.noteStatus(c, statusTimedOut)
 	}
-	if a.state == slotWaiting {
+	switch a.state {
+	case slotWaiting:
 		l.cancelWaiting(a, c.burn, class)
+		return
+	case slotHeld:
+		*a = attempt{}
 		return
 	}
 	cn := a.conn

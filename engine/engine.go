@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"latencylab/http1"
 	"latencylab/ledger"
 	"latencylab/policy"
+	"latencylab/units"
 	"latencylab/workloads"
 )
 
@@ -51,6 +53,13 @@ type Config struct {
 	// Connections is, in open loop, the ceiling on connections of one lane, and
 	// in closed loop the number of calls in flight. At least Threads.
 	Connections int
+	// Ceiling is the most attempts a second, of all loops, first attempts, retries
+	// and hedges together; a tenth of a second of it may come at once, at least 10
+	// on each loop. Retries and hedges beyond half of that are refused (rule
+	// "ceiling"), users of a closed loop wait, and an open loop whose first attempts
+	// reach it ends; see Block.Early. An attempt counts when it is launched, not
+	// when it gets its connection. 0 means none.
+	Ceiling units.Rate
 	// Closed makes each of Connections users begin a call as soon as its last
 	// one has ended; Arrivals is then not used.
 	Closed   bool
@@ -312,6 +321,9 @@ func (e *Engine) collect(r *run) (*Block, error) {
 				out.Arrivals, out.Digest = ln.schedule.Count(), ln.schedule.Digest()
 			}
 		}
+	}
+	if strings.HasPrefix(out.Early, Ceiling) {
+		out.Stopped = false // it was not Stop but its own doing
 	}
 	lc.ended = ended
 	end := r.end

@@ -112,9 +112,11 @@ type loop struct {
 	done    []completion
 	pending []failure
 	again   []unfinished
-	users   int        // closed loop: users without a call
-	coming  int        // closed loop: users that come later in the ramp
-	group   int        // closed loop: all users of this loop
+	users   int // closed loop: users without a call
+	coming  int // closed loop: users that come later in the ramp
+	group   int // closed loop: all users of this loop
+	ceiling ceiling
+	held    clock.Time // closed loop: until then users wait for the ceiling
 	joinAt  clock.Time // when the next of coming comes; Never: none
 	quota   uint64     // closed loop: calls this loop may still begin, when counted
 	live    int        // calls that have not ended
@@ -256,6 +258,8 @@ func (l *loop) enter(r *run) {
 	}
 	l.end, l.lastDue, l.finished, l.stopped, l.early = r.end, r.begin, false, false, ""
 	l.heard, l.vain = r.begin, 0
+	l.ceiling.set(l.eng.cfg.Ceiling, r.loops)
+	l.held = 0
 	l.busiest, l.inTime, l.stranded, l.lastBegun = 0, 0, 0, 0
 	l.nextAt, l.handAt, l.joinAt = clock.Never, clock.Never, clock.Never
 	if l.report {
@@ -404,9 +408,13 @@ func (l *loop) wait() error {
 	if l.shakeHead != 0 {
 		due = min(due, l.shakeEnd())
 	}
+	users := l.users > 0 && !l.finished && now >= l.run.begin
+	if users && l.held > now {
+		users, due = false, min(due, l.held)
+	}
 	var d time.Duration
 	switch {
-	case l.users > 0 && !l.finished && now >= l.run.begin, len(l.pending) > 0, len(l.again) > 0:
+	case users, len(l.pending) > 0, len(l.again) > 0:
 	case now < l.run.begin:
 		d = l.run.begin.Sub(now)
 	case due == clock.Never:
@@ -546,6 +554,10 @@ func (l *loop) beginClosed() {
 		}
 		if l.quota == 0 {
 			l.finished = true
+			return
+		}
+		if !l.ceiling.admits(policy.First, now) {
+			l.held = l.ceiling.opens()
 			return
 		}
 		burn := now < l.run.dataStart

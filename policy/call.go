@@ -26,7 +26,7 @@ type Call struct {
 	reset  uint32        // retries before which the backoff began anew
 	live   uint8         // bit s: slot s holds an open attempt
 	hedges uint8         // hedges launched, the unsent ones too
-	unsent uint8         // hedges for which the driver had no connection
+	unsent uint8         // attempts that the driver did not send
 	probes uint8         // bit s: the attempt in slot s probes a breaker
 	cause  cause         // of the newest failure
 	flags  flags
@@ -192,7 +192,8 @@ func (k *Call) Head(slot uint8, d Disposition, now clock.Time) Action {
 // A wanted answer counts even when it is told after the deadline, as long as no
 // Advance came before it: a driver reads what has arrived before it looks at
 // its timers. DispUnsent is for hedges: a first attempt or a retry waits for
-// its connection, and the report is then taken as DispRetryable.
+// its connection, and the report is then taken as DispRetryable. So is DispCeiling
+// for a first attempt.
 func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 	if k.c == nil {
 		return over
@@ -200,7 +201,8 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 	if !k.open(slot) {
 		return Action{Timer: k.timer()}
 	}
-	hedge := k.state[slot].kind() == Hedged
+	kind := k.state[slot].kind()
+	hedge := kind == Hedged
 	if r.Status != 0 || r.Phase == PhaseAcquire || r.Phase >= PhaseWrite {
 		k.flags |= touched // else it failed before a request could be written
 	}
@@ -209,12 +211,18 @@ func (k *Call) Reply(slot uint8, r Result, now clock.Time) Action {
 		k.accept(now)
 		k.close(slot, endOK, now)
 		return k.finish(OK, RuleNone, now)
-	case r.Disposition == DispUnsent && hedge:
+	case r.Disposition == DispUnsent && hedge, r.Disposition == DispCeiling && kind != First:
 		k.close(slot, endUnsent, now)
 		k.unsent++
-		k.c.funds.refund(Hedged, k.cost, now)
+		k.c.funds.refund(kind, k.cost, now)
 		k.cost = 0
-		return k.lost(now)
+		switch {
+		case hedge:
+			return k.lost(now)
+		case k.live != 0:
+			return Action{Refused: RuleCeiling, Timer: k.timer()}
+		}
+		return k.finish(Failed, RuleCeiling, now)
 	case r.Disposition == DispWithdrawn:
 		k.close(slot, endCancelled, now)
 		return k.lost(now)

@@ -105,7 +105,7 @@ func (s *watch) reply(slot uint8, r Result, now clock.Time) Action {
 	others := s.live &^ (1 << slot)
 	if open {
 		s.live = others
-		if r.Disposition == DispUnsent && s.kind[slot] == Hedged {
+		if r.Disposition == DispUnsent && s.kind[slot] == Hedged || r.Disposition == DispCeiling && s.kind[slot] != First {
 			s.unsent++
 			s.w.put(token)
 		}
@@ -265,6 +265,8 @@ func (s *watch) checkRule(event string, a Action, now clock.Time) {
 		ok = p.Hedge.WinAtHead
 	case RuleOverload:
 		ok = p.Hedge.OffAbove > 0 && s.w.c.open > p.Hedge.OffAbove
+	case RuleCeiling:
+		ok = event == "reply" && s.unsent > 0
 	case RuleProbability:
 		ok = a.Attempt != 0 && p.Hedge.Probability > 0
 	case RuleIdle:

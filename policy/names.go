@@ -3,10 +3,10 @@ package policy
 var (
 	kindNames        = [Kinds]string{"first", "retry", "hedge"}
 	phaseNames       = [Phases]string{"acquire", "dns", "connect", "tls", "write", "first_byte", "body"}
-	dispositionNames = [...]string{"ok", "retryable", "fatal", "unsent", "withdrawn"}
+	dispositionNames = [...]string{"ok", "retryable", "fatal", "unsent", "withdrawn", "ceiling"}
 	outcomeNames     = [...]string{"going", "ok", "failed", "expired"}
 	ruleNames        = [Rules]string{"none", "disposition", "idempotency", "attempts", "time", "budget", "connections", "samples",
-		"throttle", "breaker", "limit", "overload", "idle", "probability", "pushback", "committed"}
+		"throttle", "breaker", "limit", "overload", "idle", "probability", "pushback", "committed", "ceiling"}
 	cancelNames    = [...]string{"close", "drain", "reset", "tied"}
 	pickerNames    = [...]string{"random", "round-robin", "least", "choices", "peak-ewma"}
 	afterNames     = [...]string{"longer", "exact", "ignore"}
@@ -31,7 +31,7 @@ func (k Kind) String() string { return name(kindNames[:], uint8(k)) }
 // String returns the name used in results, such as "first_byte".
 func (p Phase) String() string { return name(phaseNames[:], uint8(p)) }
 
-// String returns "ok", "retryable", "fatal", "unsent" or "withdrawn".
+// String returns "ok", "retryable", "fatal", "unsent", "withdrawn" or "ceiling".
 func (d Disposition) String() string { return name(dispositionNames[:], uint8(d)) }
 
 // String returns "going", "ok", "failed" or "expired".

@@ -317,6 +317,10 @@ const (
 	// DispWithdrawn reports that the servers dropped the attempt because another
 	// copy has started: see CancelTied.
 	DispWithdrawn
+	// DispCeiling reports that the driver may send no more for now: the retry or
+	// hedge was never sent, and its token goes back. A call whose retry it was has
+	// failed, unless an attempt of it is still open.
+	DispCeiling
 )
 
 // Outcome is how a call ended.
@@ -354,6 +358,7 @@ const (
 	RuleProbability      // the draw of Hedge.Probability
 	RulePushback         // the server asked not to retry, or to wait longer than allowed
 	RuleCommitted        // the head of an answer was accepted, so its failure is final
+	RuleCeiling          // the driver's ceiling on attempts a second
 	Rules                // number of rules
 )
 

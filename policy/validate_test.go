@@ -177,7 +177,7 @@ func TestNames(t *testing.T) {
 	}
 	got = append(got, PickRandom.String(), PickRoundRobin.String(), JitterFull.String(), JitterNone.String())
 	want := "first retry hedge acquire dns connect tls write first_byte body ok retryable fatal unsent going ok failed expired " +
-		"none disposition idempotency attempts time budget connections samples throttle breaker limit overload idle probability pushback committed close drain reset random round-robin full none"
+		"none disposition idempotency attempts time budget connections samples throttle breaker limit overload idle probability pushback committed ceiling close drain reset random round-robin full none"
 	if s := strings.Join(got, " "); s != want {
 		t.Errorf("names are\n%s, want\n%s", s, want)
 	}

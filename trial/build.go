@@ -95,6 +95,10 @@ func (m *measurement) run(ctx context.Context) (*results.Run, error) {
 			r.Warnings = append(slices.Clip(r.Warnings), fmt.Sprintf("policy %s: %s of %s calls never got a connection; %s are the ceiling of an open loop",
 				np.Name, units.Count(n), units.Count(l.data.Calls.Scheduled), units.Count(uint64(p.Workload.Connections))))
 		}
+		if n := l.data.Refused[policy.RuleCeiling]; n > 0 {
+			r.Warnings = append(slices.Clip(r.Warnings), fmt.Sprintf("policy %s: %s retries and hedges were not sent, as max-attempt-rate is %s: its figures are those of the policy below that ceiling",
+				np.Name, units.Count(n), p.Workload.MaxAttemptRate))
+		}
 		rp.BusiestShare = results.Num(l.busy)
 		rp.Blocks, rp.Intervals = l.blocks, l.intervals.List()
 		r.Policies = append(r.Policies, rp)
@@ -188,6 +192,8 @@ func (m *measurement) predict(ctx context.Context, r *results.Run) error {
 		reason = unknownTo(m.plan.Workload.Graph).Error()
 	case m.plan.Closed:
 		reason = "the simulator runs open loops"
+	case slices.ContainsFunc(m.lanes, func(l lane) bool { return l.data.Refused[policy.RuleCeiling] > 0 }):
+		reason = "the simulator knows no ceiling on attempts, and it has acted"
 	case m.interrupted:
 		reason = "the run was interrupted"
 	case r.Void != "":

@@ -101,8 +101,11 @@ func (s *Setup) Guard(p *Plan) error {
 	if s.Guards.Yes {
 		return nil
 	}
+	if c := p.Workload.MaxAttemptRate; c != 0 && c <= Unasked {
+		return nil
+	}
 	if p.Closed {
-		return refusef("%s is not a loopback address, and a closed loop sends as fast as it answers, want --rate, or --yes if its owner agrees", at)
+		return refusef("%s is not a loopback address, and a closed loop sends as fast as it answers, want --rate, or --yes if its owner agrees, or --max-attempt-rate of at most %s", at, Unasked)
 	}
 	for i := range p.Workload.Policies {
 		np := &p.Workload.Policies[i]

@@ -140,6 +140,12 @@ func (p *Plan) check(virtual bool) error {
 		return err
 	}
 	p.Closed = w.Rate == 0
+	if w.MaxAttemptRate != 0 && w.Rate > w.MaxAttemptRate {
+		return fmt.Errorf("rate = %s, but max-attempt-rate = %s: first attempts alone would pass it, want a lower rate or a higher ceiling", w.Rate, w.MaxAttemptRate)
+	}
+	if w.MaxAttemptRate != 0 && virtual {
+		p.note("max-attempt-rate = %s does not act in virtual time: what is simulated may send more", w.MaxAttemptRate)
+	}
 	if virtual {
 		switch {
 		case p.Closed:

@@ -327,7 +327,7 @@ func (m *measurement) config(interval time.Duration, on func(engine.Interval)) e
 	p, w := m.plan, &m.plan.Workload
 	cfg := engine.Config{
 		Endpoints: m.site.Endpoints, TLS: m.tls, Resume: !w.TLS.NoResumption, Threads: w.Threads, Connections: w.Connections, Closed: p.Closed,
-		Seed: w.Seed, Drain: w.Drain, Within: w.Within, Idempotent: w.Request.Idempotent(),
+		Ceiling: w.MaxAttemptRate, Seed: w.Seed, Drain: w.Drain, Within: w.Within, Idempotent: w.Request.Idempotent(),
 		Spin: m.setup.spin(p), Interval: interval, OnInterval: on,
 	}
 	if !p.Closed {

@@ -244,6 +244,7 @@ func TestTargetDies(t *testing.T) {
 	if err := m.reach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	m.begin()
 	if err := m.open(); err != nil {
 		t.Fatal(err)
 	}

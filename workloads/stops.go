@@ -184,6 +184,9 @@ func (w *Workload) writeGuards(y *yamlWriter) {
 	if w.RampGiven {
 		y.word("ramp", units.FormatDuration(w.Ramp))
 	}
+	if w.MaxAttemptRate != 0 {
+		y.word("max-attempt-rate", w.MaxAttemptRate.String())
+	}
 	if w.Request.Safe {
 		y.word("idempotent", "true")
 	}
@@ -204,6 +207,7 @@ func (w *Workload) guardFields() []field {
 			w.RampGiven = true
 			return textField(&w.Ramp, "a duration such as 10s", ParseRamp)(v)
 		}},
+		{"max-attempt-rate", textField(&w.MaxAttemptRate, "a rate such as 1000/s", units.ParseRate)},
 		{"idempotent", textField(&w.Request.Safe, "true or false", func(s string) (bool, error) {
 			if s != "true" && s != "false" {
 				return false, wanted(s, "true or false")

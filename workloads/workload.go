@@ -51,6 +51,9 @@ type Workload struct {
 	Block, Pilot, Sustained time.Duration
 	Pulse                   PulseSpec
 
+	// MaxAttemptRate is a ceiling on attempts a second, first attempts, retries and
+	// hedges together. 0: none.
+	MaxAttemptRate units.Rate
 	// Stops end a measurement that does harm. nil leaves the choice to the driver;
 	// an empty list is none.
 	Stops []Stop

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"latencylab/trial"
+	"latencylab/units"
 	"latencylab/workloads"
 )
 
@@ -21,6 +22,13 @@ act on any address; some have defaults where one is not loopback (127.0.0.0/8,
 
       --yes                 its owner agrees to more than 1,000 attempts a
                             second, or to a closed loop without a rate
+      --max-attempt-rate R  ceiling on attempts a second, such as 500/s: first
+                            attempts, retries and hedges of all calls. A tenth
+                            of a second's may come at once. Retries and hedges
+                            beyond it are not sent (refused: ceiling); users of
+                            a closed loop wait; an open loop whose first
+                            attempts reach it ends, void, with exit code 3.
+                            Up to 1,000/s it takes the place of --yes
       --stop-if RULES       end at once when one holds: errors>5%, p99>2s,
                             open>1000 (calls in flight), with a window as in
                             errors>5% for 3s (5s); a comma list, repeatable;
@@ -44,12 +52,14 @@ examples:
 type guardFlags struct {
 	trial.Guards
 	stops      [][]workloads.Stop
+	ceiling    units.Rate
 	idempotent bool
 	key        string
 }
 
 func (g *guardFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&g.Yes, "yes", false, "")
+	scalar(fs, &g.ceiling, "max-attempt-rate", "", "RATE", units.ParseRate)
 	list(fs, &g.stops, "stop-if", "", "RULES", workloads.ParseStops)
 	scalar(fs, &g.key, "idempotency-key", "", "HEADER", workloads.ParseKeyHeader)
 	fs.BoolVar(&g.idempotent, "idempotent", false, "")
@@ -58,6 +68,9 @@ func (g *guardFlags) register(fs *pflag.FlagSet) {
 
 // apply lays the flags that were given over w.
 func (g *guardFlags) apply(fs *pflag.FlagSet, w *workloads.Workload) {
+	if fs.Changed("max-attempt-rate") {
+		w.MaxAttemptRate = g.ceiling
+	}
 	if fs.Changed("stop-if") {
 		w.Stops = slices.Concat([]workloads.Stop{}, slices.Concat(g.stops...))
 		if w.Stops == nil {
