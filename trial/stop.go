@@ -15,7 +15,6 @@ import (
 // by one goroutine at a time.
 type watcher struct {
 	rules []*ruling
-	lane  int
 	last  engine.Interval // the one before; without its histogram
 }
 

@@ -248,7 +248,6 @@ func TestTargetDies(t *testing.T) {
 	if err := m.open(); err != nil {
 		t.Fatal(err)
 	}
-	m.begin()
 	if err := m.measure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
