@@ -139,7 +139,7 @@ services:
 // one that does not goes on.
 func TestHopCallerLeaves(t *testing.T) {
 	for _, cancels := range []bool{true, false} {
-		file := `services: {a: {CANCELS calls: [{to: b}]}, b: {time: 200ms, cancel: running}}`
+		file := `services: {a: {CANCELS calls: [{to: b}]}, b: {time: 1s, cancel: running}}`
 		word := ""
 		if cancels {
 			word = "cancels: true,"

@@ -297,9 +297,9 @@ func (t *Target) collect(only *string) (*Ledger, *tally) {
 	out.Services = t.serviceLedgers()
 	out.Replicas = out.Services[0].Replicas
 	sums := map[uint16]*tally{}
-	times := histo.New()
+	var times *histo.Histogram
 	if u := t.upstream; u != nil {
-		out.Upstream = &UpstreamLedger{Address: u.Address}
+		out.Upstream, times = &UpstreamLedger{Address: u.Address}, histo.New()
 	}
 	for _, l := range t.loops {
 		out.Poller = l.poll.Method()
