@@ -157,11 +157,12 @@ func (a *app) run(args []string) error {
 	if err := o.writeCA(t.CA()); err != nil {
 		return err
 	}
-	if err := a.greet(t, o); err != nil {
-		return err
-	}
 	stop, err := a.record(t, o.record)
 	if err != nil {
+		return err
+	}
+	if err := a.greet(t, o); err != nil { // whoever reads an address is on the record
+		stop()
 		return err
 	}
 	err = a.wait(t)
