@@ -88,8 +88,7 @@ func TestSocketsDoWhatTheSimulatorDoes(t *testing.T) {
 			if c.rule != policy.RuleNone && l.Refused[c.rule] == 0 {
 				t.Errorf("%v refuses nothing: the comparison says nothing about it", c.rule)
 			}
-			var differ []string
-			for range 4 { // a machine that stalls makes one differ, not four
+			alike(t, func() (differ []string) {
 				r, err := Real(t.Context(), p, s)
 				if err != nil {
 					t.Fatal(err)
@@ -99,7 +98,6 @@ func TestSocketsDoWhatTheSimulatorDoes(t *testing.T) {
 						t.Errorf("client and target disagree: %+v", rec)
 					}
 				}
-				differ = differ[:0]
 				real := countsOf(&r.Policies[0])
 				for _, name := range slices.Sorted(maps.Keys(virtual)) {
 					a, b := float64(real[name]), float64(virtual[name])
@@ -107,14 +105,24 @@ func TestSocketsDoWhatTheSimulatorDoes(t *testing.T) {
 						differ = append(differ, fmt.Sprintf("%s: %v on sockets, %v in virtual time; may differ by %v: %s", name, a, b, allowed(c.share, c.count), c.why))
 					}
 				}
-				if len(differ) == 0 {
-					return
-				}
-				t.Logf("once more: %s", strings.Join(differ, "; "))
-			}
-			t.Error(strings.Join(differ, "\n"))
+				return differ
+			})
 		})
 	}
+}
+
+// alike measures until nothing differs, four times at most: a machine that stalls
+// makes one measurement differ, a rule that does makes them all.
+func alike(t *testing.T, measure func() (differ []string)) {
+	t.Helper()
+	var differ []string
+	for range 4 {
+		if differ = measure(); len(differ) == 0 {
+			return
+		}
+		t.Logf("once more: %s", strings.Join(differ, "; "))
+	}
+	t.Error(strings.Join(differ, "\n"))
 }
 
 // countsOf names the counts of a run on sockets as those in virtual time are.
