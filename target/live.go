@@ -3,7 +3,6 @@ package target
 import (
 	"bufio"
 	"encoding/json"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -70,14 +69,10 @@ func (t *Target) livePage(ctx *fasthttp.RequestCtx) {
 	if ctx.IsHead() {
 		return
 	}
-	select {
-	case t.pages.streams <- struct{}{}:
-	default:
-		fail(ctx, fasthttp.StatusServiceUnavailable, "too many streams, want at most "+strconv.Itoa(streamReaders))
+	if !t.pages.mayStream(ctx) {
 		return
 	}
 	conn, quit := ctx.Conn(), t.pages.quit
-	ctx.SetConnectionClose()
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer func() { <-t.pages.streams }()
 		tick := time.NewTicker(liveEvery)

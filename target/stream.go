@@ -130,20 +130,29 @@ func (r *reader) follow(quit <-chan struct{}, write func(text []byte) (again boo
 	}
 }
 
+// mayStream takes one of the places for streams, which the writer of the body gives
+// back, or refuses the request.
+func (p *pages) mayStream(ctx *fasthttp.RequestCtx) bool {
+	select {
+	case p.streams <- struct{}{}:
+		ctx.SetConnectionClose()
+		return true
+	default:
+		fail(ctx, fasthttp.StatusServiceUnavailable, "too many streams, want at most "+strconv.Itoa(streamReaders))
+		return false
+	}
+}
+
 // streamPage sends the full record until the reader leaves or the target stops.
 func (t *Target) streamPage(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("application/x-ndjson")
 	if ctx.IsHead() {
 		return
 	}
-	select {
-	case t.pages.streams <- struct{}{}:
-	default:
-		fail(ctx, fasthttp.StatusServiceUnavailable, "too many streams, want at most "+strconv.Itoa(streamReaders))
+	if !t.pages.mayStream(ctx) {
 		return
 	}
 	conn, quit := ctx.Conn(), t.pages.quit
-	ctx.SetConnectionClose()
 	r := t.newReader()
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer func() { <-t.pages.streams }()
