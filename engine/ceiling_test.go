@@ -74,6 +74,22 @@ func busy(_ int64, _ *http.Request, c net.Conn) bool {
 	return err == nil
 }
 
+// driveThrough drives a block until it does not end early: a machine that stops for
+// long makes first attempts come all at once. again is called before each further one.
+func driveThrough(t *testing.T, cfg Config, block workloads.Block, again func()) *Block {
+	t.Helper()
+	var b *Block
+	for range 5 {
+		if b = drive(t, cfg, block); b.Early == "" {
+			return b
+		}
+		t.Log(b.Early)
+		again()
+	}
+	t.Fatal(b.Early)
+	return nil
+}
+
 // TestRetryStormBelowTheCeiling: a policy that would send ten attempts a call sends
 // no more than the ceiling; what it does not send is counted, and every call ends.
 func TestRetryStormBelowTheCeiling(t *testing.T) {
@@ -83,15 +99,13 @@ func TestRetryStormBelowTheCeiling(t *testing.T) {
 		cfg := config(t, []netip.AddrPort{s.addr}, p)
 		cfg.Threads, cfg.Ceiling = threads, 2000e6
 		cfg.Arrivals = workloads.NewArrivals(workloads.Poisson, 500e6, 1)
-		b := drive(t, cfg, workloads.Block{Data: time.Second})
+		before := s.requests.Load()
+		b := driveThrough(t, cfg, workloads.Block{Data: time.Second}, func() { before = s.requests.Load() })
 		d := b.Data
-		if b.Early != "" { // a machine that stops for long makes first attempts come all at once
-			t.Skip(b.Early)
-		}
 		burst := uint64(threads) * uint64(max(leastBurst, 2000/10/threads))
 		most := burst + uint64(b.End.Sub(b.Start).Seconds()*2000) + 1
-		if d.Attempts.Sent > most || int64(d.Attempts.Sent) != s.requests.Load() {
-			t.Errorf("%d threads: %d attempts sent, the server saw %d; want at most %d", threads, d.Attempts.Sent, s.requests.Load(), most)
+		if d.Attempts.Sent > most || int64(d.Attempts.Sent) != s.requests.Load()-before {
+			t.Errorf("%d threads: %d attempts sent, the server saw %d; want at most %d", threads, d.Attempts.Sent, s.requests.Load()-before, most)
 		}
 		if d.Refused[policy.RuleCeiling] == 0 || d.Attempts.Retries == 0 {
 			t.Errorf("%d threads: %d retries, %d refused, want some of both", threads, d.Attempts.Retries, d.Refused[policy.RuleCeiling])
@@ -108,11 +122,7 @@ func TestHedgesBelowTheCeiling(t *testing.T) {
 	p := policy.Policy{Hedge: policy.Hedge{Max: 7}}
 	cfg := config(t, []netip.AddrPort{s.addr}, p)
 	cfg.Ceiling = 3000e6
-	b := drive(t, cfg, workloads.Block{Data: 500 * time.Millisecond})
-	if b.Early != "" {
-		t.Skip(b.Early)
-	}
-	d := b.Data
+	d := driveThrough(t, cfg, workloads.Block{Data: 500 * time.Millisecond}, func() {}).Data
 	if d.Refused[policy.RuleCeiling] == 0 || d.Calls.OK != d.Calls.Scheduled {
 		t.Errorf("%d hedges refused, calls %+v, want all OK", d.Refused[policy.RuleCeiling], d.Calls)
 	}

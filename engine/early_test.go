@@ -112,7 +112,7 @@ func TestWaitingIsNotStuck(t *testing.T) {
 // TestNobodyThere: arrivals end before a server that takes no connection is
 // given up; that it was never reached is said all the same.
 func TestNobodyThere(t *testing.T) {
-	cfg := config(t, []netip.AddrPort{fullQueue(t)}, policy.Policy{})
+	cfg := config(t, []netip.AddrPort{hole(t)}, policy.Policy{})
 	cfg.Drain = 20 * ms
 	b := drive(t, cfg, count(5))
 	if !strings.HasPrefix(b.Early, Unreachable) || b.Data.Calls.Unfinished != 5 {
@@ -149,7 +149,7 @@ func TestUnreachable(t *testing.T) {
 	}{
 		{"refused, open loop", closedPort(t), false, refusedFor},
 		{"refused, closed loop", closedPort(t), true, refusedFor},
-		{"no handshake", fullQueue(t), false, drain},
+		{"no handshake", hole(t), false, drain},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			cfg := config(t, []netip.AddrPort{row.at}, policy.Policy{Retry: policy.Retry{Max: 3}, Backoff: policy.Backoff{Base: 100 * ms, Cap: 100 * ms}})

@@ -245,7 +245,7 @@ func TestStopAnywhere(t *testing.T) {
 // TestSilence: a listener whose queue is full, and a server that accepts and
 // says nothing: attempt timeouts, retries and deadlines end every call.
 func TestSilence(t *testing.T) {
-	full := fullQueue(t)
+	full := hole(t)
 	silent := playing(t, func(c *received) { io.Copy(io.Discard, c) })
 	for _, row := range []struct {
 		about string

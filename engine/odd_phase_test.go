@@ -15,7 +15,7 @@ import (
 
 // TestTimeoutsByPhase: one fault a phase, and which timeout ends the attempt.
 func TestTimeoutsByPhase(t *testing.T) {
-	full := fullQueue(t)
+	full := hole(t)
 	silent := playing(t, func(c *received) { c.gone() })
 	drip := playing(t, func(c *received) {
 		if _, err := c.head(); err != nil {

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"latencylab/http1"
 	"latencylab/ledger"
 	"latencylab/policy"
@@ -245,33 +243,6 @@ func closedPort(t *testing.T) netip.AddrPort {
 	}
 	defer ln.Close()
 	return ln.Addr().(*net.TCPAddr).AddrPort()
-}
-
-// fullQueue is a listener that accepts nothing and whose queue is full.
-func fullQueue(t *testing.T) netip.AddrPort {
-	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Close(fd) })
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Listen(fd, 1); err != nil {
-		t.Fatal(err)
-	}
-	sa, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port))
-	for range 4 {
-		if c, err := Dial(at); err == nil {
-			t.Cleanup(func() { Close(c, false) })
-		}
-	}
-	return at
 }
 
 // sound checks the accounts that the loops keep of connections and calls, while

@@ -124,7 +124,7 @@ func hole(t *testing.T) netip.AddrPort {
 		}
 		t.Cleanup(func() { c.Close() })
 	}
-	t.Skip("the queue of a listener does not fill here")
+	t.Fatal("the queue of a listener does not fill")
 	return a
 }
 
