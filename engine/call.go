@@ -191,7 +191,7 @@ func (l *loop) launch(c *call, a *policy.Action) policy.Disposition {
 	if a.Kind != policy.First { // start has just read the clock
 		now = clock.Now()
 	}
-	idle := p.head != 0 && p.wait.live == 0
+	idle := p.idle.head != 0 && p.wait.live == 0
 	if !idle && a.Kind == policy.Hedged && p.dialing <= p.wait.live && !l.room(a.Replica) {
 		s.state = slotFree
 		l.ln.book[c.burn].Refused[policy.RuleConnections]++
@@ -201,7 +201,7 @@ func (l *loop) launch(c *call, a *policy.Action) policy.Disposition {
 		return l.beyond(c, s)
 	}
 	if idle {
-		cn := l.conns.at(p.head - 1)
+		cn := l.conns.at(p.idle.head - 1)
 		l.unlink(cn)
 		l.send(cn, c, a.Slot, now, now)
 		return policy.DispOK

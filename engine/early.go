@@ -108,8 +108,8 @@ func (l *loop) nothingThere(now clock.Time) {
 	switch {
 	case l.dialErr != nil:
 		l.early += ": " + l.dialErr.Error()
-	case l.shakeHead != 0:
-		l.early += fmt.Sprintf(": %s: no TLS handshake has ended", l.eng.cfg.Endpoints[l.conns.at(l.shakeHead-1).endpoint].Name)
+	case l.shaking.head != 0:
+		l.early += fmt.Sprintf(": %s: no TLS handshake has ended", l.eng.cfg.Endpoints[l.conns.at(l.shaking.head-1).endpoint].Name)
 	}
 }
 

@@ -54,13 +54,13 @@ func (cn *conn) close(reset bool) {
 func (l *loop) shake(cn *conn, cfg *tls.Config) {
 	cn.state, cn.sent = connShaking, l.polled
 	cn.sec = l.shakes.Client(int(cn.fd), cn.token(), cfg)
-	cn.prev, cn.next = l.shakeTail, 0
-	if l.shakeTail != 0 {
-		l.conns.at(l.shakeTail - 1).next = cn.index + 1
+	cn.prev, cn.next = l.shaking.tail, 0
+	if l.shaking.tail != 0 {
+		l.conns.at(l.shaking.tail - 1).next = cn.index + 1
 	} else {
-		l.shakeHead = cn.index + 1
+		l.shaking.head = cn.index + 1
 	}
-	l.shakeTail = cn.index + 1
+	l.shaking.tail = cn.index + 1
 	ln := &l.lanes[cn.lane]
 	ln.pools[cn.endpoint].shaking++
 	if ln == l.ln {
@@ -70,17 +70,7 @@ func (l *loop) shake(cn *conn, cfg *tls.Config) {
 
 // shakeOver takes a connection out of those whose handshake is under way.
 func (l *loop) shakeOver(cn *conn) {
-	if cn.prev != 0 {
-		l.conns.at(cn.prev - 1).next = cn.next
-	} else {
-		l.shakeHead = cn.next
-	}
-	if cn.next != 0 {
-		l.conns.at(cn.next - 1).prev = cn.prev
-	} else {
-		l.shakeTail = cn.prev
-	}
-	cn.next, cn.prev = 0, 0
+	l.cut(&l.shaking, cn)
 	l.lanes[cn.lane].pools[cn.endpoint].shaking--
 }
 
@@ -122,7 +112,7 @@ func (l *loop) markAll() {
 // dropShake closes the connection to the replica whose handshake has taken
 // longest: the attempt that waited for it has timed out.
 func (l *loop) dropShake(endpoint uint16) {
-	for i := l.shakeHead; i != 0; {
+	for i := l.shaking.head; i != 0; {
 		cn := l.conns.at(i - 1)
 		if cn.endpoint == endpoint && &l.lanes[cn.lane] == l.ln {
 			l.closeShake(cn)
@@ -147,10 +137,10 @@ var shakeFor = 10 * time.Second
 
 // shakeEnd is when the handshake that has taken longest is given up.
 func (l *loop) shakeEnd() clock.Time {
-	if l.shakeHead == 0 {
+	if l.shaking.head == 0 {
 		return clock.Never
 	}
-	cn := l.conns.at(l.shakeHead - 1)
+	cn := l.conns.at(l.shaking.head - 1)
 	limit := max(shakeFor, l.lanes[cn.lane].policy.Timeouts[policy.PartTLS].After)
 	return cn.sent.Add(limit)
 }
@@ -158,7 +148,7 @@ func (l *loop) shakeEnd() clock.Time {
 // endShakes gives up the handshakes that have taken too long.
 func (l *loop) endShakes() {
 	for l.polled >= l.shakeEnd() {
-		cn := l.conns.at(l.shakeHead - 1)
+		cn := l.conns.at(l.shaking.head - 1)
 		ln, endpoint := &l.lanes[cn.lane], cn.endpoint
 		l.closeShake(cn)
 		if ln == l.ln {

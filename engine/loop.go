@@ -93,12 +93,11 @@ type loop struct {
 	recv   *Receiver
 	plain  []byte      // what was decrypted; nil without TLS
 	shakes *Handshakes // nil without TLS
-	// shakeHead and shakeTail are the ends of the list of connections in their TLS
-	// handshake, the oldest first: index plus 1.
-	shakeHead, shakeTail uint32
-	remark               bool // an attempt that waited for one of them waits no longer
-	memo                 memo
-	timers               Timers
+	// shaking are the connections in their TLS handshake, the oldest first.
+	shaking connList
+	remark  bool // an attempt that waited for one of them waits no longer
+	memo    memo
+	timers  Timers
 	// dials are the connections in the making, dialTimers when their races go on.
 	dials      slab[dialling]
 	dialTimers Timers
@@ -405,7 +404,7 @@ func (l *loop) wait() error {
 			due = min(due, l.end)
 		}
 	}
-	if l.shakeHead != 0 {
+	if l.shaking.head != 0 {
 		due = min(due, l.shakeEnd())
 	}
 	users := l.users > 0 && !l.finished && now >= l.run.begin

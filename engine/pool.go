@@ -12,14 +12,14 @@ const maxDialing = 64
 
 // pool is the connections of one lane to one replica.
 type pool struct {
-	head, tail uint32 // idle list, last used first: index plus 1
-	open       int    // connections, those being dialled too
-	dialing    int    // of them, those that no attempt can use yet
-	shaking    int    // of those, the ones in a TLS handshake
-	marked     int    // attempts that wait for them, the longest waiting ones
-	wait       waiters
-	connected  []uint64    // connections by address of the endpoint, of all blocks
-	tls        *tls.Config // nil: plain HTTP
+	idle      connList // last used first
+	open      int      // connections, those being dialled too
+	dialing   int      // of them, those that no attempt can use yet
+	shaking   int      // of those, the ones in a TLS handshake
+	marked    int      // attempts that wait for them, the longest waiting ones
+	wait      waiters
+	connected []uint64    // connections by address of the endpoint, of all blocks
+	tls       *tls.Config // nil: plain HTTP
 }
 
 // waiter is an attempt without a connection.
@@ -71,8 +71,27 @@ func (w *waiters) pop() (e waiter, ok bool) {
 	return e, ok
 }
 
+// connList is a list of connections that are linked by their next and prev: index
+// plus 1, 0 at the ends. A connection is in one at most.
+type connList struct{ head, tail uint32 }
+
+// cut takes a connection out of the list that it is in.
+func (l *loop) cut(from *connList, cn *conn) {
+	if cn.prev != 0 {
+		l.conns.at(cn.prev - 1).next = cn.next
+	} else {
+		from.head = cn.next
+	}
+	if cn.next != 0 {
+		l.conns.at(cn.next - 1).prev = cn.prev
+	} else {
+		from.tail = cn.prev
+	}
+	cn.next, cn.prev = 0, 0
+}
+
 func (l *loop) pushIdle(cn *conn) {
-	p := &l.lanes[cn.lane].pools[cn.endpoint]
+	p := &l.lanes[cn.lane].pools[cn.endpoint].idle
 	cn.state, cn.call = connIdle, nil
 	cn.prev, cn.next = 0, p.head
 	if p.head != 0 {
@@ -86,19 +105,8 @@ func (l *loop) pushIdle(cn *conn) {
 
 func (l *loop) unlink(cn *conn) {
 	ln := &l.lanes[cn.lane]
-	p := &ln.pools[cn.endpoint]
 	ln.idle--
-	if cn.prev != 0 {
-		l.conns.at(cn.prev - 1).next = cn.next
-	} else {
-		p.head = cn.next
-	}
-	if cn.next != 0 {
-		l.conns.at(cn.next - 1).prev = cn.prev
-	} else {
-		p.tail = cn.prev
-	}
-	cn.next, cn.prev = 0, 0
+	l.cut(&ln.pools[cn.endpoint].idle, cn)
 }
 
 // warm opens the connections of the closed loop's users in advance.
@@ -146,8 +154,8 @@ func (l *loop) serve(endpoint uint16) {
 		return
 	}
 	p := &ln.pools[endpoint]
-	for p.head != 0 && p.wait.live > 0 {
-		cn := l.conns.at(p.head - 1)
+	for p.idle.head != 0 && p.wait.live > 0 {
+		cn := l.conns.at(p.idle.head - 1)
 		if cn.carried && ln.open >= ln.ceiling && l.starved() {
 			l.closeConn(cn, false) // dialWaiting begins with the starved one
 			break
@@ -214,8 +222,8 @@ func (l *loop) room(endpoint uint16) bool {
 		return false
 	}
 	for i := range l.ln.pools {
-		if p := &l.ln.pools[i]; i != int(endpoint) && p.tail != 0 && p.wait.live == 0 {
-			l.closeConn(l.conns.at(p.tail-1), false)
+		if p := &l.ln.pools[i]; i != int(endpoint) && p.idle.tail != 0 && p.wait.live == 0 {
+			l.closeConn(l.conns.at(p.idle.tail-1), false)
 			return true
 		}
 	}
