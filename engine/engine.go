@@ -140,6 +140,7 @@ type Engine struct {
 	abort   atomic.Bool
 	reached atomic.Bool // a connection was made
 	wg      sync.WaitGroup
+	unstamp func() // the kernel need not stamp for us any more; nil for a Caller
 }
 
 // laneClock places a lane's policy clock, which stands still between blocks:
@@ -180,7 +181,7 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.FallbackDelay == 0 {
 		cfg.FallbackDelay = DefaultFallbackDelay
 	}
-	e := &Engine{cfg: cfg, lanes: make([]laneClock, len(cfg.Lanes))}
+	e := &Engine{cfg: cfg, lanes: make([]laneClock, len(cfg.Lanes)), unstamp: openStamper()}
 	for i := range e.lanes {
 		l := &e.cfg.Lanes[i]
 		l.Clients = max(l.Clients, 1)
@@ -254,6 +255,9 @@ func (e *Engine) Close() {
 		close(l.work)
 	}
 	e.wg.Wait()
+	if e.unstamp != nil {
+		e.unstamp()
+	}
 }
 
 // Run drives a lane for one block: it returns when the last call has ended or
