@@ -51,6 +51,7 @@ var rooms = []room{
 	{1, "http1", true, "bytes to events and back in both roles; who calls or answers is not its business"},
 	{0, "clock", false, "instants, and the one place that reads the machine's clocks"},
 	{0, "units", true, "text to numbers and back; imports nothing of ours"},
+	{0, "slab", true, "records by number for the loops of both sides; imports nothing of ours"},
 	{0, "draw", true, "keyed random numbers; imports nothing of ours"},
 	{0, "histo", true, "histograms and their logs; imports nothing of ours"},
 }

@@ -71,7 +71,7 @@ func (l *loop) start(id uint64, intended, now clock.Time, burn bool) {
 // enroll makes a record of a call that begins.
 func (l *loop) enroll(id uint64, intended, now clock.Time, burn bool) *call {
 	l.now = now
-	i, c := l.calls.take()
+	i, c := l.calls.Take()
 	c.index = i
 	c.id, c.intended, c.open, c.burn = id, intended, true, 0
 	if burn {
@@ -201,7 +201,7 @@ func (l *loop) launch(c *call, a *policy.Action) policy.Disposition {
 		return l.beyond(c, s)
 	}
 	if idle {
-		cn := l.conns.at(p.idle.head - 1)
+		cn := l.conns.At(p.idle.head - 1)
 		l.unlink(cn)
 		l.send(cn, c, a.Slot, now, now)
 		return policy.DispOK
@@ -525,7 +525,7 @@ func (l *loop) finish(c *call, o policy.Outcome, done clock.Time) {
 func (l *loop) drop(c *call) {
 	l.timers.Set(c.index, clock.Never)
 	c.open = false
-	l.calls.put(c.index)
+	l.calls.Put(c.index)
 	l.live--
 	if l.eng.cfg.Closed {
 		l.users++

@@ -189,7 +189,7 @@ func (k *Caller) Ended() (e Ended, ok bool) {
 // Cancel, and it counts as unfinished. A call that has ended stays ended.
 func (k *Caller) Cancel(r Ref) {
 	l := k.l
-	c := l.calls.at(r.index)
+	c := l.calls.At(r.index)
 	if !c.open || c.id != r.id {
 		return
 	}
@@ -209,7 +209,7 @@ func (k *Caller) Live() int { return k.l.live }
 
 // CloseIdle closes the connections that carry nothing.
 func (k *Caller) CloseIdle() {
-	k.l.conns.each(func(cn *conn) {
+	k.l.conns.Each(func(cn *conn) {
 		if cn.state == connIdle {
 			k.l.closeConn(cn, false)
 		}
@@ -220,7 +220,7 @@ func (k *Caller) CloseIdle() {
 // closes all connections and the poller.
 func (k *Caller) Close() {
 	k.l.abandon()
-	k.l.conns.each(func(cn *conn) {
+	k.l.conns.Each(func(cn *conn) {
 		if cn.state != connFree {
 			Close(int(cn.fd), false)
 		}
@@ -263,7 +263,7 @@ type Open struct{ Calls, Attempts int }
 // Open returns what is under way. Attempts that wait for a connection count in
 // once they have it.
 func (k *Caller) Open() (o Open) {
-	k.l.calls.each(func(c *call) {
+	k.l.calls.Each(func(c *call) {
 		if !c.open {
 			return
 		}
@@ -281,7 +281,7 @@ func (k *Caller) Open() (o Open) {
 // later has then been begun.
 func (k *Caller) Recount() {
 	b := k.l.ln.book[0]
-	k.l.calls.each(func(c *call) {
+	k.l.calls.Each(func(c *call) {
 		if !c.open {
 			return
 		}

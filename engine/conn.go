@@ -67,7 +67,7 @@ func (l *loop) flushPending() {
 		f := l.pending[i]
 		if f.cn == nil {
 			l.tellDial(f.dial)
-			l.dials.put(f.dial.index)
+			l.dials.Put(f.dial.index)
 		} else if f.cn.gen == f.gen && f.cn.state == connBusy {
 			l.broken(f.cn, f.cn.staleOr(classOf(f.err, ledger.ClassWrite)), policy.PhaseWrite, f.err)
 		}
@@ -77,7 +77,7 @@ func (l *loop) flushPending() {
 
 // ready handles what the poller found on one connection.
 func (l *loop) ready(token uint64, r Ready) {
-	cn := l.conns.at(uint32(token))
+	cn := l.conns.At(uint32(token))
 	if cn.gen != uint32(token>>32) || cn.state == connFree {
 		return // closed earlier in this turn
 	}
@@ -155,7 +155,7 @@ func (l *loop) release(cn *conn, reset bool) {
 	ln.pools[cn.endpoint].open--
 	cn.state, cn.call, cn.sec, cn.in, cn.out = connFree, nil, nil, nil, nil
 	cn.gen++
-	l.conns.put(cn.index)
+	l.conns.Put(cn.index)
 }
 
 // send writes the attempt's request on an idle connection. since is when the

@@ -55,7 +55,7 @@ func (l *loop) dial(endpoint uint16) {
 		l.dialled = now
 	}
 	p := &l.ln.pools[endpoint]
-	i, d := l.dials.take()
+	i, d := l.dials.Take()
 	*d = dialling{
 		race: race{addrs: l.eng.cfg.Endpoints[endpoint].Addrs, delay: l.eng.cfg.FallbackDelay},
 		errs: d.errs[:0], began: now, index: i, endpoint: endpoint, lane: uint8(l.run.lane),
@@ -95,7 +95,7 @@ func (l *loop) handshake(d *dialling, to int) error {
 	if err != nil {
 		return err
 	}
-	i, cn := l.conns.take()
+	i, cn := l.conns.Take()
 	*cn = conn{index: i, gen: cn.gen + 1, fd: int32(fd), endpoint: d.endpoint, lane: d.lane, state: connDialing, sent: d.began, dial: d.index, to: uint16(to)}
 	if err := l.poll.Add(fd, cn.token()); err != nil {
 		l.hangUp(cn)
@@ -110,14 +110,14 @@ func (l *loop) hangUp(cn *conn) {
 	Close(int(cn.fd), false)
 	cn.state = connFree
 	cn.gen++
-	l.conns.put(cn.index)
+	l.conns.Put(cn.index)
 }
 
 // leave takes a handshake out of the list of d.
 func (l *loop) leave(d *dialling, cn *conn) {
 	at := &d.conns
 	for *at != cn.index+1 {
-		at = &l.conns.at(*at - 1).next
+		at = &l.conns.At(*at - 1).next
 	}
 	*at, cn.next = cn.next, 0
 }
@@ -134,23 +134,23 @@ func (l *loop) endDial(d *dialling) {
 
 // won ends the race that cn has won: the other handshakes are closed.
 func (l *loop) won(cn *conn) {
-	d, b := l.dials.at(cn.dial), l.lanes[cn.lane].book[l.phase()]
+	d, b := l.dials.At(cn.dial), l.lanes[cn.lane].book[l.phase()]
 	l.leave(d, cn)
 	l.lanes[cn.lane].pools[cn.endpoint].connected[cn.to]++
 	for d.conns != 0 {
-		other := l.conns.at(d.conns - 1)
+		other := l.conns.At(d.conns - 1)
 		d.conns = other.next
 		l.hangUp(other)
 		b.Connections.Lost++
 	}
 	b.Connections.Fallbacks += uint64(len(d.errs))
 	l.dialTimers.Set(d.index, clock.Never)
-	l.dials.put(d.index)
+	l.dials.Put(d.index)
 }
 
 // refused goes on after the handshake of cn has failed.
 func (l *loop) refused(cn *conn, err error) {
-	d := l.dials.at(cn.dial)
+	d := l.dials.At(cn.dial)
 	l.leave(d, cn)
 	d.errs = append(d.errs, dialError{d.addrs[cn.to], err})
 	l.hangUp(cn)
@@ -167,7 +167,7 @@ func (l *loop) resume(d *dialling) {
 	if &l.lanes[d.lane] == l.ln {
 		l.tellDial(d)
 	}
-	l.dials.put(d.index)
+	l.dials.Put(d.index)
 }
 
 // tellDial ends the attempt that waits longest for what could not be dialled.
@@ -183,6 +183,6 @@ func (l *loop) dialsDue() {
 		if !ok {
 			return
 		}
-		l.resume(l.dials.at(id))
+		l.resume(l.dials.At(id))
 	}
 }

@@ -70,7 +70,7 @@ func (l *loop) stuck(now clock.Time) bool {
 		return true
 	}
 	hangs := false
-	l.calls.each(func(c *call) {
+	l.calls.Each(func(c *call) {
 		for s := range c.slots {
 			a := &c.slots[s]
 			hangs = hangs || c.open && (a.state == slotWaiting || a.state == slotSent && now.Sub(a.conn.sent) >= l.eng.cfg.Drain)
@@ -109,7 +109,7 @@ func (l *loop) nothingThere(now clock.Time) {
 	case l.dialErr != nil:
 		l.early += ": " + l.dialErr.Error()
 	case l.shaking.head != 0:
-		l.early += fmt.Sprintf(": %s: no TLS handshake has ended", l.eng.cfg.Endpoints[l.conns.at(l.shaking.head-1).endpoint].Name)
+		l.early += fmt.Sprintf(": %s: no TLS handshake has ended", l.eng.cfg.Endpoints[l.conns.At(l.shaking.head-1).endpoint].Name)
 	}
 }
 

@@ -56,7 +56,7 @@ func (l *loop) shake(cn *conn, cfg *tls.Config) {
 	cn.sec = l.shakes.Client(int(cn.fd), cn.token(), cfg)
 	cn.prev, cn.next = l.shaking.tail, 0
 	if l.shaking.tail != 0 {
-		l.conns.at(l.shaking.tail - 1).next = cn.index + 1
+		l.conns.At(l.shaking.tail - 1).next = cn.index + 1
 	} else {
 		l.shaking.head = cn.index + 1
 	}
@@ -113,7 +113,7 @@ func (l *loop) markAll() {
 // longest: the attempt that waited for it has timed out.
 func (l *loop) dropShake(endpoint uint16) {
 	for i := l.shaking.head; i != 0; {
-		cn := l.conns.at(i - 1)
+		cn := l.conns.At(i - 1)
 		if cn.endpoint == endpoint && &l.lanes[cn.lane] == l.ln {
 			l.closeShake(cn)
 			l.dialWaiting()
@@ -140,7 +140,7 @@ func (l *loop) shakeEnd() clock.Time {
 	if l.shaking.head == 0 {
 		return clock.Never
 	}
-	cn := l.conns.at(l.shaking.head - 1)
+	cn := l.conns.At(l.shaking.head - 1)
 	limit := max(shakeFor, l.lanes[cn.lane].policy.Timeouts[policy.PartTLS].After)
 	return cn.sent.Add(limit)
 }
@@ -148,7 +148,7 @@ func (l *loop) shakeEnd() clock.Time {
 // endShakes gives up the handshakes that have taken too long.
 func (l *loop) endShakes() {
 	for l.polled >= l.shakeEnd() {
-		cn := l.conns.at(l.shaking.head - 1)
+		cn := l.conns.At(l.shaking.head - 1)
 		ln, endpoint := &l.lanes[cn.lane], cn.endpoint
 		l.closeShake(cn)
 		if ln == l.ln {
@@ -165,7 +165,7 @@ func (l *loop) shaken() {
 		if !ok {
 			return
 		}
-		cn := l.conns.at(uint32(s.Token))
+		cn := l.conns.At(uint32(s.Token))
 		if cn.sec != s || cn.state != connShaking {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"latencylab/http1"
 	"latencylab/ledger"
 	"latencylab/policy"
+	"latencylab/slab"
 	"latencylab/workloads"
 )
 
@@ -99,11 +100,11 @@ type loop struct {
 	memo    memo
 	timers  Timers
 	// dials are the connections in the making, dialTimers when their races go on.
-	dials      slab[dialling]
+	dials      slab.Slab[dialling]
 	dialTimers Timers
 	lanes      []lane
-	conns      slab[conn]
-	calls      slab[call]
+	conns      slab.Slab[conn]
+	calls      slab.Slab[call]
 
 	fed     *Caller // the loop is fed by Submit; nil: by blocks
 	ln      *lane   // of the block under way
@@ -220,7 +221,7 @@ func (l *loop) main() {
 		l.err = l.drive(r)
 		r.wg.Done()
 	}
-	l.conns.each(func(cn *conn) {
+	l.conns.Each(func(cn *conn) {
 		if cn.state != connFree {
 			cn.close(false)
 		}
@@ -361,7 +362,7 @@ func (l *loop) act() {
 		if !ok {
 			break
 		}
-		c := l.calls.at(id)
+		c := l.calls.At(id)
 		l.lately = 0
 		l.apply(c, c.k.Advance(l.policyTime(l.seen)), clock.Never)
 	}
@@ -470,7 +471,7 @@ func (l *loop) readAll(n int) error {
 		l.ready(u.token, u.ready&^Writable)
 	}
 	l.again = l.again[:copy(l.again, l.again[rest:])]
-	for more := l.conns.used()/l.events.Len() + 1; ; more-- {
+	for more := l.conns.Used()/l.events.Len() + 1; ; more-- {
 		for i := range n {
 			token, ready := l.events.At(i)
 			l.ready(token, ready)
@@ -614,12 +615,12 @@ func (l *loop) client(id uint64) *policy.Client {
 // the time to drain.
 func (l *loop) abandon() {
 	now := clock.Now()
-	l.calls.each(func(c *call) {
+	l.calls.Each(func(c *call) {
 		if c.open {
 			l.giveUp(c, now)
 		}
 	})
-	l.conns.each(func(cn *conn) {
+	l.conns.Each(func(cn *conn) {
 		if cn.state == connDraining && &l.lanes[cn.lane] == l.ln {
 			l.closeConn(cn, false)
 		}

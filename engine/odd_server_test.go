@@ -253,7 +253,7 @@ func sound(t *testing.T, e *Engine) {
 		if l.live != 0 || l.timers.Len() != 0 || len(l.done)+len(l.pending) != 0 {
 			t.Errorf("loop %d: %d calls, %d timers, %d answers and %d failures are left", l.index, l.live, l.timers.Len(), len(l.done), len(l.pending))
 		}
-		l.calls.each(func(c *call) {
+		l.calls.Each(func(c *call) {
 			for s, a := range c.slots {
 				if c.open || a.state != slotFree || a.conn != nil {
 					t.Errorf("loop %d: call %d is open (%v) or its slot %d in use", l.index, c.id, c.open, s)
@@ -261,7 +261,7 @@ func sound(t *testing.T, e *Engine) {
 			}
 		})
 		states := make([][connStates]int, len(l.lanes))
-		l.conns.each(func(cn *conn) {
+		l.conns.Each(func(cn *conn) {
 			if cn.state == connFree && (cn.call != nil || cn.in != nil || cn.out != nil) {
 				t.Errorf("loop %d: a closed connection holds memory", l.index)
 			}
@@ -288,8 +288,8 @@ func sound(t *testing.T, e *Engine) {
 			}
 			used += open
 		}
-		if used != l.conns.used() {
-			t.Errorf("loop %d: %d records of connections in use, %d open", l.index, l.conns.used(), used)
+		if used != l.conns.Used() {
+			t.Errorf("loop %d: %d records of connections in use, %d open", l.index, l.conns.Used(), used)
 		}
 	}
 }

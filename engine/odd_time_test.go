@@ -50,7 +50,7 @@ func unread(t *testing.T, l *loop, n int) {
 	give := time.After(10 * time.Second)
 	for {
 		have := 0
-		l.conns.each(func(cn *conn) {
+		l.conns.Each(func(cn *conn) {
 			var b [1]byte
 			if cn.state == connBusy || cn.state == connDraining {
 				if k, _, _ := unix.Recvfrom(int(cn.fd), b[:], unix.MSG_PEEK); k > 0 {

@@ -151,11 +151,18 @@ func TestSlowHandshakes(t *testing.T) {
 	agree(t, []*Block{b}, p)
 }
 
+// afterShaking is an alert that a server of TLS 1.3 sends when the client takes the
+// handshake for ended (RFC 8446 4.4.2.4): it is seen at the end of the handshake or
+// in the first request, by which of them the client comes to first.
+const afterShaking = policy.Phase(255)
+
 // TestTLSEnds: how a stream ends, and what that says of the answer.
 func TestTLSEnds(t *testing.T) {
 	server, client := ownCertificate(t)
 	mutual := server.Clone()
 	mutual.ClientAuth = tls.RequireAnyClientCert
+	mutual12 := mutual.Clone()
+	mutual12.MaxVersion = tls.VersionTLS12
 	const untilEnd = "HTTP/1.0 200 OK\r\n\r\nall of it"
 	say := func(answer string, then func(c *received, s *tls.Conn)) *peer {
 		return secured(t, server, func(c *received, s *tls.Conn) {
@@ -189,7 +196,8 @@ func TestTLSEnds(t *testing.T) {
 		{"RST in the handshake", playing(t, func(c *received) { c.br.Peek(1); c.reset() }), ledger.ClassReset, policy.PhaseTLS, ""},
 		{"FIN in the handshake", playing(t, func(c *received) { c.br.Peek(1); c.CloseWrite(); c.gone() }), ledger.ClassTLS, policy.PhaseTLS, "closed the connection in the handshake"},
 		{"an alert in the handshake", playing(t, func(c *received) { c.br.Peek(1); c.say("\x15\x03\x01\x00\x02\x02\x28"); c.gone() }), ledger.ClassTLS, policy.PhaseTLS, "handshake failure"},
-		{"a server that wants the client's certificate", secured(t, mutual, func(c *received, s *tls.Conn) {}), ledger.ClassTLS, policy.PhaseFirstByte, "certificate required"},
+		{"a server that wants the client's certificate", secured(t, mutual, func(c *received, s *tls.Conn) {}), ledger.ClassTLS, afterShaking, "certificate required"},
+		{"the same in TLS 1.2, within the handshake", secured(t, mutual12, func(c *received, s *tls.Conn) {}), ledger.ClassTLS, policy.PhaseTLS, "handshake failure"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			cfg := config(t, []netip.AddrPort{row.p.addr}, policy.Policy{})
@@ -201,6 +209,11 @@ func TestTLSEnds(t *testing.T) {
 					t.Errorf("%+v %+v, want one ok", d.Calls, d.Errors)
 				}
 				return
+			}
+			if row.phase == afterShaking && len(d.Errors) == 1 {
+				if row.phase = policy.PhaseFirstByte; d.Errors[0].Phase == policy.PhaseTLS {
+					row.phase = policy.PhaseTLS
+				}
 			}
 			if len(d.Errors) != 1 || d.Errors[0].Class != row.class || d.Errors[0].Phase != row.phase || !strings.Contains(d.Errors[0].Sample, row.has) {
 				t.Errorf("%+v, want one %v in phase %v with %q", d.Errors, row.class, row.phase, row.has)

@@ -78,12 +78,12 @@ type connList struct{ head, tail uint32 }
 // cut takes a connection out of the list that it is in.
 func (l *loop) cut(from *connList, cn *conn) {
 	if cn.prev != 0 {
-		l.conns.at(cn.prev - 1).next = cn.next
+		l.conns.At(cn.prev - 1).next = cn.next
 	} else {
 		from.head = cn.next
 	}
 	if cn.next != 0 {
-		l.conns.at(cn.next - 1).prev = cn.prev
+		l.conns.At(cn.next - 1).prev = cn.prev
 	} else {
 		from.tail = cn.prev
 	}
@@ -95,7 +95,7 @@ func (l *loop) pushIdle(cn *conn) {
 	cn.state, cn.call = connIdle, nil
 	cn.prev, cn.next = 0, p.head
 	if p.head != 0 {
-		l.conns.at(p.head - 1).prev = cn.index + 1
+		l.conns.At(p.head - 1).prev = cn.index + 1
 	} else {
 		p.tail = cn.index + 1
 	}
@@ -155,7 +155,7 @@ func (l *loop) serve(endpoint uint16) {
 	}
 	p := &ln.pools[endpoint]
 	for p.idle.head != 0 && p.wait.live > 0 {
-		cn := l.conns.at(p.idle.head - 1)
+		cn := l.conns.At(p.idle.head - 1)
 		if cn.carried && ln.open >= ln.ceiling && l.starved() {
 			l.closeConn(cn, false) // dialWaiting begins with the starved one
 			break
@@ -223,7 +223,7 @@ func (l *loop) room(endpoint uint16) bool {
 	}
 	for i := range l.ln.pools {
 		if p := &l.ln.pools[i]; i != int(endpoint) && p.idle.tail != 0 && p.wait.live == 0 {
-			l.closeConn(l.conns.at(p.idle.tail-1), false)
+			l.closeConn(l.conns.At(p.idle.tail-1), false)
 			return true
 		}
 	}

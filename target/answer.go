@@ -64,15 +64,15 @@ func (l *loop) answer(rec *record, a *service.Answer) {
 		l.finish(rec, a, endAfterLeft)
 		return
 	}
-	l.conns.at(rec.conn).rec = none
+	l.conns.At(rec.conn).rec = none
 	l.reply(rec.conn, rec, a)
 }
 
 // reply writes the answer of a record whose connection is id and has let go of it.
 func (l *loop) reply(id uint32, rec *record, a *service.Answer) {
 	t := l.tallies.at(rec.run)
-	left := l.conns.at(id).left
-	rec.carry(l.conns.at(id))
+	left := l.conns.At(id).left
+	rec.carry(l.conns.At(id))
 	l.out.worked, l.out.work = a.Worked, rec.worked()
 	wrote := l.write(id, int(a.Status), a.RetryAfter, nil, a.Body)
 	l.out.worked = false
@@ -96,7 +96,7 @@ func (l *loop) breakOff(rec *record, a *service.Answer) {
 		l.finish(rec, a, endAfterLeft)
 		return
 	}
-	c := l.conns.at(rec.conn)
+	c := l.conns.At(rec.conn)
 	end := endBroken
 	if c.left {
 		end = endAfterLeft
@@ -114,7 +114,7 @@ func (l *loop) breakOff(rec *record, a *service.Answer) {
 
 // announce answers the well-known path: not counted, not delayed.
 func (l *loop) announce(id uint32) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	l.sockets.WellKnown++
 	c.run = noRun
 	l.write(id, 200, 0, l.replicas[c.replica].wellKnown, 0)
@@ -122,7 +122,7 @@ func (l *loop) announce(id uint32) {
 
 // refuse answers bytes that are no request and gives the connection up.
 func (l *loop) refuse(id uint32, fault http1.Fault) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	l.letGo(c)
 	c.final, c.run = true, noRun
 	status := fault.Status()
@@ -152,7 +152,7 @@ var faultBody = func() (b [256][]byte) {
 // when text is nil, and goes on with it as far as the socket takes it. ok is false when
 // the connection is broken; it is then closed.
 func (l *loop) write(id uint32, status int, retryAfter time.Duration, text []byte, fill int) (ok bool) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	o := &l.out
 	c.final = c.final || l.draining
 	b := l.appendHead(o.head[:0], c, status, retryAfter, len(text)+fill)
@@ -193,7 +193,7 @@ func (l *loop) write(id uint32, status int, retryAfter time.Duration, text []byt
 
 // flush goes on with an answer that the socket did not take whole.
 func (l *loop) flush(id uint32) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	for budget := flushSize; budget > 0; {
 		if c.sec != nil && !l.flushSecure(id) {
 			return
@@ -230,7 +230,7 @@ func (l *loop) flush(id uint32) {
 
 // ended closes a connection after its answer, or turns it to the next request.
 func (l *loop) ended(id uint32) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	l.letGo(c)
 	if c.final {
 		if c.held || c.readable || len(c.in) > 0 {

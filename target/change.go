@@ -132,7 +132,7 @@ func (l *loop) those(numbers []int) (list []*replica) {
 // many of them.
 func (l *loop) timers(r *replica) {
 	for tag, due := range r.server.Timers() {
-		l.records.at(tag).due = due
+		l.records.At(tag).due = due
 		l.due.Set(tag, due)
 	}
 	l.unplan(r)

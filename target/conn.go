@@ -71,16 +71,16 @@ func (c *conn) begun() bool { return c.part || len(c.in) > 0 }
 
 // token is what the poller returns for the connection.
 func (l *loop) token(id uint32) uint64 {
-	return uint64(id) | uint64(l.conns.at(id).gen&(1<<30-1))<<32
+	return uint64(id) | uint64(l.conns.At(id).gen&(1<<30-1))<<32
 }
 
 // connOf returns the connection of a token, nil when it is gone.
 func (l *loop) connOf(token uint64) (uint32, *conn) {
 	id := uint32(token)
-	if int(id) >= len(l.conns.items) || l.token(id) != token || l.conns.at(id).fd < 0 {
+	if int(id) >= l.conns.Len() || l.token(id) != token || l.conns.At(id).fd < 0 {
 		return none, nil
 	}
-	return id, l.conns.at(id)
+	return id, l.conns.At(id)
 }
 
 // accept takes every connection that waits at a listener.
@@ -125,8 +125,7 @@ func (l *loop) acceptOne(listener int) (fd int, ok bool) {
 
 // open makes a connection of an accepted socket and reads what it has brought.
 func (l *loop) open(fd, replica int) {
-	id := l.conns.take()
-	c := l.conns.at(id)
+	id, c := l.conns.Take()
 	rp := l.replicas[replica]
 	rp.accepted++
 	l.front.changed(rp.index, 1)
@@ -190,13 +189,13 @@ func (l *loop) close(id uint32) { l.shut(id, false) }
 
 // shut is close, by RST instead of FIN if reset.
 func (l *loop) shut(id uint32, reset bool) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	if c.rec != none {
-		l.records.at(c.rec).conn = none
+		l.records.At(c.rec).conn = none
 		c.rec = none
 	}
 	if c.play != none {
-		l.plays.drop(c.play)
+		l.plays.Put(c.play)
 		c.play = none
 	}
 	if c.sec != nil {
@@ -211,7 +210,7 @@ func (l *loop) shut(id uint32, reset bool) {
 	c.fd, c.sec, c.in, c.rest = -1, nil, nil, nil
 	c.gen++
 	l.front.changed(l.replicas[c.replica].index, -1)
-	l.conns.drop(id)
+	l.conns.Put(id)
 	l.target.open.Add(-1)
 }
 
@@ -262,7 +261,7 @@ func (l *loop) event(token uint64, r engine.Ready) {
 // resume takes up input: first what was read before, then what lies in the
 // socket, until there is none or a request is whole.
 func (l *loop) resume(id uint32) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	if c.state == shaking {
 		l.shake(id)
 		return
@@ -316,7 +315,7 @@ const slowWindow = 64 << 10
 // mayRead reports whether the interval of a connection that is read slowly has
 // passed; if not, the idle timer comes back to it.
 func (l *loop) mayRead(id uint32) bool {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	if c.next > l.now {
 		l.idle.Set(id, c.next)
 		return false
@@ -327,7 +326,7 @@ func (l *loop) mayRead(id uint32) bool {
 
 // received is input with the instant and the read delay from the kernel's stamp.
 func (l *loop) received(id uint32, b []byte, stamp int64) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	at, delay, ok := l.arrival(stamp)
 	if c.held { // it lay there because an earlier request was being served
 		at, ok = l.now, false
@@ -342,7 +341,7 @@ func (l *loop) received(id uint32, b []byte, stamp int64) {
 	t := l.tallies.at(c.run)
 	if ok {
 		if c.rec != none {
-			l.records.at(c.rec).read = uint32(min(delay, unread-1))
+			l.records.At(c.rec).read = uint32(min(delay, unread-1))
 		}
 		t.readDelay.Record(int64(delay))
 	} else {
@@ -353,7 +352,7 @@ func (l *loop) received(id uint32, b []byte, stamp int64) {
 // input feeds bytes to the request parser and keeps what is left. It reports
 // whether a request was handed to the server.
 func (l *loop) input(id uint32, b []byte, at clock.Time) (began bool) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	gen := c.gen
 	for c.state == reading && len(b) > 0 {
 		n, done, fault := c.req.Feed(b)
@@ -404,7 +403,7 @@ func (l *loop) keep(c *conn, b []byte) {
 // caller that waits for it, and limits the time: a head has Config.Idle from
 // its first byte, a body from its last progress.
 func (l *loop) partial(id uint32, left int) bool {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	if !c.part || c.req.HeadDone() {
 		c.since = l.now
 	}
@@ -430,7 +429,7 @@ func (l *loop) closeIdle() {
 		if !ok {
 			return
 		}
-		c := l.conns.at(id)
+		c := l.conns.At(id)
 		limit := l.patience
 		switch {
 		case c.state == serving:
@@ -464,7 +463,7 @@ func (l *loop) closeIdle() {
 
 // lingerOn half-closes a connection and drops what still comes.
 func (l *loop) lingerOn(id uint32) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	if c.sec != nil {
 		c.sec.Shut()
 	}
@@ -479,7 +478,7 @@ func (l *loop) lingerOn(id uint32) {
 
 // linger reads and drops, at most a few buffers a turn.
 func (l *loop) linger(id uint32) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	for range 8 {
 		n, _, e := l.rx.Read(c.fd)
 		switch {

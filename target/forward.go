@@ -104,7 +104,7 @@ func (b *beyond) reset() {
 // keepRequest keeps bytes of the request that connection id reads. It returns
 // false when they are too many; the request is then refused.
 func (l *loop) keepRequest(id uint32, b []byte) bool {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	if c.req.WellKnown() { // the target's own
 		l.letGo(c)
 		return true
@@ -130,7 +130,7 @@ func (l *loop) keepRequest(id uint32, b []byte) bool {
 
 // turnAway answers a request that is not read to its end.
 func (l *loop) turnAway(id uint32, status int, text string) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	l.letGo(c)
 	c.final, c.run, c.held = true, noRun, true
 	l.write(id, status, 0, []byte(text), 0)
@@ -162,7 +162,7 @@ func (l *loop) giveUp(p *passage) {
 
 // forward sends record id on, if a is an answer that the upstream is to give.
 func (l *loop) forward(id uint32, a *service.Answer) bool {
-	rec := l.records.at(id)
+	rec := l.records.At(id)
 	if a.Shed || a.Status != 200 || a.Fault != service.FaultNone && !a.Fault.Spoils() {
 		return false
 	}
@@ -230,8 +230,8 @@ func (b *beyond) count(p *passage) {
 
 // handOn answers the request of a passage that is back.
 func (l *loop) handOn(p *passage) {
-	rec := *l.records.at(p.record)
-	l.records.drop(p.record)
+	rec := *l.records.At(p.record)
+	l.records.Put(p.record)
 	rec.due = p.back
 	a := p.verdict
 	if p.setback != noSetback {
@@ -239,7 +239,7 @@ func (l *loop) handOn(p *passage) {
 		a.Fault = service.FaultNone
 	}
 	a.Status, a.Body = uint16(p.status), len(p.body)
-	if rec.conn != none && (l.conns.at(rec.conn).req.Head() || p.status == 204 || p.status == 304) &&
+	if rec.conn != none && (l.conns.At(rec.conn).req.Head() || p.status == 204 || p.status == 304) &&
 		(a.Fault.Phase() == service.PhaseBody || a.Fault == service.FaultDuplicateLength) {
 		a.Fault = service.FaultNone // there is no body, and no length of one
 	}
@@ -314,8 +314,8 @@ func (l *loop) body(c *conn, at, n int) []byte {
 // dropPassage decides what becomes of the request on connection id, whose caller
 // has left, at the upstream. It returns false if the request is not there.
 func (l *loop) dropPassage(id uint32, t *tally) bool {
-	c := l.conns.at(id)
-	rec := l.records.at(c.rec)
+	c := l.conns.At(id)
+	rec := l.records.At(c.rec)
 	if rec.up == nil || !rec.up.out {
 		return false
 	}
@@ -330,7 +330,7 @@ func (l *loop) dropPassage(id uint32, t *tally) bool {
 	t.Cancelled.Dropped++
 	rec.due = l.now
 	l.finish(rec, &service.Answer{Worked: rec.up.verdict.Worked}, endDropped)
-	l.records.drop(c.rec)
+	l.records.Put(c.rec)
 	c.rec = none
 	l.close(id)
 	return true

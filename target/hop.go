@@ -10,6 +10,7 @@ import (
 	"latencylab/ledger"
 	"latencylab/policy"
 	"latencylab/service"
+	"latencylab/slab"
 	"latencylab/workloads"
 )
 
@@ -39,8 +40,8 @@ type book struct {
 type hops struct {
 	edges    []*edge
 	books    []*book
-	requests slab[request]
-	kids     slab[kid]
+	requests slab.Slab[request]
+	kids     slab.Slab[kid]
 	leftOut  []byte // names that the answer under way does without
 }
 
@@ -114,10 +115,9 @@ func (l *loop) connect(n *node, k int, cfg engine.CallerConfig) error {
 // foresee notes what the calls of a request will need that has just arrived on
 // connection c as record id.
 func (l *loop) foresee(id uint32, c *conn, key http1.Run, deadline clock.Time) {
-	i := l.hops.requests.take()
-	q := l.hops.requests.at(i)
+	i, q := l.hops.requests.Take()
 	l.target.calling.Add(1)
-	rec := l.records.at(id)
+	rec := l.records.At(id)
 	*q = request{
 		record: id, replica: c.replica, run: key, deadline: deadline,
 		entry: http1.Entry{Call: rec.call, Attempt: rec.attempt}, ends: q.ends[:0], kids: q.kids[:0],
@@ -133,7 +133,7 @@ func (l *loop) forget(rec *record) {
 	if rec.request == none {
 		return
 	}
-	l.hops.requests.drop(rec.request)
+	l.hops.requests.Put(rec.request)
 	rec.request = none
 	if l.target.calling.Add(-1) == 0 && l.draining {
 		for _, o := range l.target.loops { // what is called may end now
@@ -144,20 +144,20 @@ func (l *loop) forget(rec *record) {
 
 // gone reports whether the caller of a record has left.
 func (l *loop) gone(rec *record) bool {
-	return rec.conn == none || l.conns.at(rec.conn).left
+	return rec.conn == none || l.conns.At(rec.conn).left
 }
 
 // callOn begins the calls of record id, whose own work is over. It returns false
 // when there is nothing to call for: the service has failed the request itself,
 // or the caller has left and the service heeds that.
 func (l *loop) callOn(id uint32, a *service.Answer) bool {
-	rec := l.records.at(id)
+	rec := l.records.At(id)
 	rp := l.replicas[rec.replica]
 	if a.Fault != service.FaultNone || a.Status != 200 || a.Shed || rp.node.Cancels && l.gone(rec) {
 		l.forget(rec)
 		return false
 	}
-	q := l.hops.requests.at(rec.request)
+	q := l.hops.requests.At(rec.request)
 	q.state = calling
 	for _, e := range rp.edges {
 		q.ends = append(q.ends, copies{e.Needed(), e.Copies() - e.Needed()})
@@ -169,7 +169,7 @@ func (l *loop) callOn(id uint32, a *service.Answer) bool {
 // beginCalls begins the calls of a request that wait for no other; at is when
 // that came to be so.
 func (l *loop) beginCalls(i uint32, at clock.Time) {
-	q := l.hops.requests.at(i)
+	q := l.hops.requests.At(i)
 	for k, e := range l.replicas[q.replica].edges {
 		if bit := uint64(1) << k; q.begun&bit == 0 && e.after&^q.ended == 0 {
 			q.begun |= bit
@@ -182,9 +182,8 @@ func (l *loop) beginCalls(i uint32, at clock.Time) {
 
 // submit begins one copy of call k of a request.
 func (l *loop) submit(i uint32, k int, e *edge, at clock.Time) {
-	q := l.hops.requests.at(i)
-	n := l.hops.kids.take()
-	kd := l.hops.kids.at(n)
+	q := l.hops.requests.At(i)
+	n, kd := l.hops.kids.Take()
 	kd.request, kd.call, kd.place = i, uint8(k), uint32(len(q.kids))
 	q.kids = append(q.kids, n)
 	id := e.next
@@ -238,13 +237,13 @@ func (l *loop) relayAt() clock.Time {
 // callEnded tells a request that one of its calls has ended.
 func (l *loop) callEnded(end engine.Ended) {
 	n := uint32(end.Tag)
-	kd := l.hops.kids.at(n)
+	kd := l.hops.kids.At(n)
 	if kd.gen != uint32(end.Tag>>32) {
 		return // given up in the same turn
 	}
 	i, k := kd.request, kd.call
 	l.dropKid(n)
-	q := l.hops.requests.at(i)
+	q := l.hops.requests.At(i)
 	rp := l.replicas[q.replica]
 	e, bit := rp.edges[k], uint64(1)<<k
 	left := &q.ends[k]
@@ -273,24 +272,24 @@ func (l *loop) callEnded(end engine.Ended) {
 
 // dropKid takes a copy of a call out of its request.
 func (l *loop) dropKid(n uint32) {
-	kd := l.hops.kids.at(n)
-	q := l.hops.requests.at(kd.request)
+	kd := l.hops.kids.At(n)
+	q := l.hops.requests.At(kd.request)
 	last := len(q.kids) - 1
 	moved := q.kids[last]
 	q.kids[kd.place] = moved
-	l.hops.kids.at(moved).place = kd.place
+	l.hops.kids.At(moved).place = kd.place
 	q.kids = q.kids[:last]
 	kd.gen++
-	l.hops.kids.drop(n)
+	l.hops.kids.Put(n)
 }
 
 // release cancels the open copies of call k of a request, or of all if k is
 // negative.
 func (l *loop) release(i uint32, k int) {
-	q := l.hops.requests.at(i)
+	q := l.hops.requests.At(i)
 	for p := len(q.kids) - 1; p >= 0; p-- {
 		n := q.kids[p]
-		kd := l.hops.kids.at(n)
+		kd := l.hops.kids.At(n)
 		if k < 0 || int(kd.call) == k {
 			l.replicas[q.replica].edges[kd.call].caller.Cancel(kd.ref)
 			l.dropKid(n)
@@ -301,8 +300,8 @@ func (l *loop) release(i uint32, k int) {
 // decide ends the calls of a request, which is to be answered with the status.
 func (l *loop) decide(i uint32, status uint16) {
 	l.release(i, -1)
-	q := l.hops.requests.at(i)
-	rec, n := l.records.at(q.record), l.replicas[q.replica].node
+	q := l.hops.requests.At(i)
+	rec, n := l.records.At(q.record), l.replicas[q.replica].node
 	l.waited(rec, clock.Now())
 	switch {
 	case status == 200 && !n.After.IsZero():
@@ -324,7 +323,7 @@ func (l *loop) waited(rec *record, now clock.Time) {
 
 // finishes answers record id if that was due after the calls.
 func (l *loop) finishes(id uint32) bool {
-	if l.hops.requests.at(l.records.at(id).request).state != finishing {
+	if l.hops.requests.At(l.records.At(id).request).state != finishing {
 		return false
 	}
 	l.conclude(id, 200)
@@ -333,8 +332,8 @@ func (l *loop) finishes(id uint32) bool {
 
 // conclude answers record id, whose calls are over.
 func (l *loop) conclude(id uint32, status uint16) {
-	rec := *l.records.at(id)
-	q, rp := l.hops.requests.at(rec.request), l.replicas[rec.replica]
+	rec := *l.records.At(id)
+	q, rp := l.hops.requests.At(rec.request), l.replicas[rec.replica]
 	names := l.hops.leftOut[:0]
 	for k, e := range rp.edges {
 		if status != 200 || q.leftOut&(1<<k) == 0 {
@@ -347,7 +346,7 @@ func (l *loop) conclude(id uint32, status uint16) {
 		names = append(names, e.Name...)
 	}
 	l.forget(&rec)
-	l.records.drop(id)
+	l.records.Put(id)
 	l.hops.leftOut = names
 	l.answer(&rec, &service.Answer{Status: status, Body: rp.spec().Body, Worked: true})
 	l.hops.leftOut = names[:0]
@@ -356,12 +355,12 @@ func (l *loop) conclude(id uint32, status uint16) {
 // dropCalls decides what becomes of the calls for the request on connection id,
 // whose caller has left. It returns false if the request is still with its server.
 func (l *loop) dropCalls(id uint32, t *tally) bool {
-	c := l.conns.at(id)
-	rec := l.records.at(c.rec)
+	c := l.conns.At(id)
+	rec := l.records.At(c.rec)
 	if rec.request == none {
 		return false
 	}
-	q := l.hops.requests.at(rec.request)
+	q := l.hops.requests.At(rec.request)
 	if q.state == working {
 		return false
 	}
@@ -380,7 +379,7 @@ func (l *loop) dropCalls(id uint32, t *tally) bool {
 	l.finish(rec, &service.Answer{Worked: true}, endDropped)
 	l.forget(rec)
 	l.due.Set(c.rec, clock.Never)
-	l.records.drop(c.rec)
+	l.records.Put(c.rec)
 	c.rec = none
 	l.close(id)
 	return true
@@ -401,5 +400,5 @@ func (l *loop) drained() bool {
 		return false
 	}
 	l.closeUnused(true)
-	return l.conns.used() == 0 && l.records.used() == 0
+	return l.conns.Used() == 0 && l.records.Used() == 0
 }

@@ -70,8 +70,8 @@ func (l *loop) kill(r *replica) {
 		l.abandon(tag)
 	}
 	r.server.Clear(l.now)
-	for i := range l.conns.items {
-		if c := l.conns.at(uint32(i)); c.fd >= 0 && l.replicas[c.replica] == r {
+	for i := range l.conns.Len() {
+		if c := l.conns.At(uint32(i)); c.fd >= 0 && l.replicas[c.replica] == r {
 			if c.rec != none { // it waits for what it calls
 				l.abandon(c.rec)
 			}
@@ -89,11 +89,11 @@ func (l *loop) kill(r *replica) {
 
 // abandon forgets a request whose replica is killed.
 func (l *loop) abandon(tag uint32) {
-	rec := l.records.at(tag)
+	rec := l.records.At(tag)
 	t := l.tallies.at(rec.run)
 	gone := rec.conn == none
 	if !gone {
-		c := l.conns.at(rec.conn)
+		c := l.conns.At(rec.conn)
 		gone, c.rec = c.left, none
 	}
 	a := service.Answer{Worked: rec.began != clock.Never, Fault: service.FaultReset}
@@ -116,7 +116,7 @@ func (l *loop) abandon(tag uint32) {
 		l.forget(rec)
 	}
 	l.due.Set(tag, clock.Never)
-	l.records.drop(tag)
+	l.records.Put(tag)
 }
 
 // revive has a killed replica listen again.

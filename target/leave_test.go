@@ -148,7 +148,7 @@ func TestSlowPeers(t *testing.T) {
 		}
 	})
 	t.Run("a connection between requests is kept longer", func(t *testing.T) {
-		tg := begin(t, Config{Service: &service.Spec{Queue: -1, Time: dist(t, "30ms")}, Idle: 10 * time.Millisecond})
+		tg := begin(t, Config{Service: &service.Spec{Queue: -1, Time: dist(t, "150ms")}, Idle: 50 * time.Millisecond})
 		c := dial(t, tg.Replicas()[0])
 		c.send(plainGet) // served for longer than the limit
 		c.answer("GET")

@@ -11,6 +11,7 @@ import (
 	"latencylab/http1"
 	"latencylab/policy"
 	"latencylab/service"
+	"latencylab/slab"
 )
 
 // none is no index of a slab.
@@ -76,9 +77,9 @@ type loop struct {
 	plain    []byte             // what was decrypted; nil without TLS
 	out      outbox
 	replicas []*replica
-	conns    slab[conn]
-	records  slab[record]
-	plays    slab[play]
+	conns    slab.Slab[conn]
+	records  slab.Slab[record]
+	plays    slab.Slab[play]
 	due      engine.Timers // by record
 	idle     engine.Timers // by connection
 	hops     hops
@@ -306,7 +307,7 @@ func (l *loop) expireDue(until clock.Time) {
 		if !ok {
 			return
 		}
-		rec := *l.records.at(id)
+		rec := *l.records.At(id)
 		if rec.request != none && l.finishes(id) {
 			continue
 		}
@@ -318,7 +319,7 @@ func (l *loop) expireDue(until clock.Time) {
 		if rec.up != nil && l.forward(id, &answer) {
 			continue
 		}
-		l.records.drop(id)
+		l.records.Put(id)
 		if answer.Shed {
 			l.tallies.at(rec.run).Shed++
 		}
@@ -340,7 +341,7 @@ func (l *loop) start(st service.Step, now clock.Time) {
 	if st.Job == 0 {
 		return
 	}
-	rec := l.records.at(st.Tag)
+	rec := l.records.At(st.Tag)
 	if rec.began == clock.Never && l.replicas[rec.replica].server.Running(st.Job) {
 		rec.began = now
 	}
@@ -352,7 +353,7 @@ func (l *loop) start(st service.Step, now clock.Time) {
 // it arrived.
 func (l *loop) begin(id uint32, at clock.Time) {
 	l.expire(at)
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	rp := l.replicas[c.replica]
 	call, numbered := c.req.LabCall()
 	attempt, _ := c.req.LabAttempt()
@@ -366,17 +367,17 @@ func (l *loop) begin(id uint32, at clock.Time) {
 		key = run
 	}
 	run := l.tallies.find(key, rp.node)
-	r := l.records.take()
+	r, rec := l.records.Take()
 	deadline := l.deadline(c, at)
 	job, st := rp.server.Begin(service.Request{Tag: r, Call: call, Attempt: attempt, Conn: c.number, Fresh: !c.again, Key: c.scriptKey(rp), Deadline: deadline}, at)
-	*l.records.at(r) = record{
+	*rec = record{
 		job: job, due: clock.Never, conn: id, request: none, replica: c.replica, run: run,
 		call: call, attempt: attempt, numbered: numbered, read: unread,
 		arrived: at, began: clock.Never, left: clock.Never, up: c.up,
 	}
 	c.up = nil
 	if e, ok := c.req.LabEntry(); ok {
-		l.records.at(r).entry = e
+		rec.entry = e
 	}
 	if len(rp.edges) > 0 {
 		l.foresee(r, c, key, deadline)
@@ -393,7 +394,7 @@ func (l *loop) begin(id uint32, at clock.Time) {
 	if st.Job == 0 {
 		t.faults[rp.server.Hangs(job)]++
 	}
-	l.repeated(l.records.at(r), &t.repeats.Arrived, didArrive)
+	l.repeated(l.records.At(r), &t.repeats.Arrived, didArrive)
 }
 
 // deadline is the instant until which the caller of the request on c, which
@@ -419,12 +420,12 @@ func (l *loop) deadline(c *conn, at clock.Time) clock.Time {
 // leave tells the server of connection id, which is serving, that its caller
 // has left, and closes the connection unless the work goes on.
 func (l *loop) leave(id uint32) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	if c.left {
 		return
 	}
 	c.left = true
-	rec := l.records.at(c.rec)
+	rec := l.records.At(c.rec)
 	rec.left = l.now
 	t := l.tallies.at(rec.run)
 	if l.dropCalls(id, t) || l.dropPassage(id, t) {
@@ -455,7 +456,7 @@ func (l *loop) leave(id uint32) {
 		l.finish(rec, &service.Answer{Fault: hangs, Worked: rec.began != clock.Never}, endDropped)
 		l.due.Set(c.rec, clock.Never)
 		l.forget(rec)
-		l.records.drop(c.rec)
+		l.records.Put(c.rec)
 		c.rec = none
 	}
 	l.start(st, l.now)
@@ -468,8 +469,8 @@ func (l *loop) closeAll() {
 	l.closeCallers()
 	l.closeBeyond()
 	l.closeListeners()
-	for id := range l.conns.items {
-		if l.conns.at(uint32(id)).fd >= 0 {
+	for id := range l.conns.Len() {
+		if l.conns.At(uint32(id)).fd >= 0 {
 			l.close(uint32(id))
 		}
 	}
@@ -516,8 +517,8 @@ func (l *loop) closeUnused(called bool) {
 			l.closeListenerOf(r)
 		}
 	}
-	for id := range l.conns.items {
-		c := l.conns.at(uint32(id))
+	for id := range l.conns.Len() {
+		c := l.conns.At(uint32(id))
 		if c.fd >= 0 && (c.state == shaking || c.state == deaf || c.state == reading && !c.begun()) && (called || !l.replicas[c.replica].node.called) {
 			l.close(uint32(id))
 		}
@@ -532,15 +533,9 @@ func (l *loop) reset() {
 	l.tallies.reset()
 	l.resets++
 	l.ring.reset()
-	for i := range l.records.items {
-		l.records.items[i].run = noRun
-	}
-	for i := range l.conns.items {
-		l.conns.items[i].run = noRun
-	}
-	for i := range l.plays.items {
-		l.plays.items[i].rec.run = noRun
-	}
+	l.records.Each(func(r *record) { r.run = noRun })
+	l.conns.Each(func(c *conn) { c.run = noRun })
+	l.plays.Each(func(p *play) { p.rec.run = noRun })
 	for _, r := range l.replicas {
 		r.arrivals = 0
 		r.server.ForgetKeys()

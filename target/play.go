@@ -46,7 +46,7 @@ func (l *loop) perform(rec *record, a *service.Answer) {
 		return
 	}
 	id := rec.conn
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	c.rec = none
 	if c.left { // nobody is left to spoil it for
 		t.AfterLeft++
@@ -60,10 +60,10 @@ func (l *loop) perform(rec *record, a *service.Answer) {
 	}
 	rec.carry(c)
 	t.faults[a.Fault]++
-	n := l.plays.take()
-	*l.plays.at(n) = play{rec: *rec, a: *a, next: l.now}
+	n, p := l.plays.Take()
+	*p = play{rec: *rec, a: *a, next: l.now}
 	c.play = n
-	l.stage(c, l.plays.at(n))
+	l.stage(c, p)
 	c.state, c.since = playing, l.now
 	due := rec.due
 	l.playOn(id)
@@ -158,8 +158,8 @@ func (l *loop) interim(c *conn, p *play) {
 
 // playOn writes what may go, as far as the socket takes it.
 func (l *loop) playOn(id uint32) {
-	c := l.conns.at(id)
-	p := l.plays.at(c.play)
+	c := l.conns.At(id)
+	p := l.plays.At(c.play)
 	for budget := flushSize; p.open > 0 || c.unsent(); {
 		if budget <= 0 {
 			l.later(id)
@@ -226,13 +226,13 @@ func (c *conn) wrote(o *outbox, w int) {
 // cue is the timer of a play: the next piece may go, or a peer that does not
 // read has had its time.
 func (l *loop) cue(id uint32) {
-	p := l.plays.at(l.conns.at(id).play)
+	p := l.plays.At(l.conns.At(id).play)
 	switch {
-	case p.open > 0 || l.conns.at(id).unsent():
+	case p.open > 0 || l.conns.At(id).unsent():
 		l.sockets.TimedOut++
 		l.forsake(id)
 	case p.more > 0:
-		l.more(l.conns.at(id), p)
+		l.more(l.conns.At(id), p)
 		l.playOn(id)
 	}
 }
@@ -256,8 +256,8 @@ func (l *loop) more(c *conn, p *play) {
 
 // curtain ends a play of which every byte is written.
 func (l *loop) curtain(id uint32) {
-	c := l.conns.at(id)
-	p := l.plays.at(c.play)
+	c := l.conns.At(id)
+	p := l.plays.At(c.play)
 	if p.then == stalls { // until its caller leaves
 		l.idle.Set(id, clock.Never)
 		return
@@ -287,7 +287,7 @@ func (l *loop) curtain(id uint32) {
 func (l *loop) lower(c *conn, p *play, how end) {
 	p.rec.written = l.now
 	l.finish(&p.rec, &p.a, how)
-	l.plays.drop(c.play)
+	l.plays.Put(c.play)
 	c.play = none
 	l.out.give(c.rest)
 	c.rest, c.fill = nil, 0
@@ -295,8 +295,8 @@ func (l *loop) lower(c *conn, p *play, how end) {
 
 // forsake ends a play whose caller has left, or does not take it.
 func (l *loop) forsake(id uint32) {
-	c := l.conns.at(id)
-	p := l.plays.at(c.play)
+	c := l.conns.At(id)
+	p := l.plays.At(c.play)
 	t := l.tallies.at(p.rec.run)
 	t.Cancelled.Running++
 	t.Cancelled.Dropped++
@@ -308,7 +308,7 @@ func (l *loop) forsake(id uint32) {
 
 // cut ends a play whose replica is killed.
 func (l *loop) cut(c *conn) {
-	p := l.plays.at(c.play)
+	p := l.plays.At(c.play)
 	t := l.tallies.at(p.rec.run)
 	t.Killed++
 	t.Broken++

@@ -107,8 +107,8 @@ func TestFaultsOnTheWire(t *testing.T) {
 				t.Errorf("faults %v, want one %v", r.Faults, row.fault)
 			}
 			for _, l := range tg.loops {
-				if l.plays.used() != 0 || l.records.used() != 0 {
-					t.Errorf("%d plays and %d records are held", l.plays.used(), l.records.used())
+				if l.plays.Used() != 0 || l.records.Used() != 0 {
+					t.Errorf("%d plays and %d records are held", l.plays.Used(), l.records.Used())
 				}
 			}
 		})
@@ -207,7 +207,7 @@ func TestManyDrips(t *testing.T) {
 		t.Errorf("%+v, answered %v, faults %v", r.Counts, r.Answered, r.Faults)
 	}
 	tg.Stop()
-	if used := tg.loops[0].plays.used(); used != 0 {
+	if used := tg.loops[0].plays.Used(); used != 0 {
 		t.Errorf("%d plays are held", used)
 	}
 }

@@ -123,7 +123,7 @@ func (t *Target) CA() []byte {
 
 // shake hands what lies in the socket to the handshake of connection id.
 func (l *loop) shake(id uint32) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	for c.readable && !c.sec.Full() {
 		n, _, e := l.rx.Read(c.fd)
 		switch {
@@ -184,13 +184,13 @@ func (l *loop) shaken() {
 // decrypt passes on the plaintext that comes with bytes just received. It
 // reports whether the connection is still there.
 func (l *loop) decrypt(id uint32, b []byte, stamp int64) (there bool) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	gen := c.gen
 	plain, err := c.sec.Receive(b, l.plain)
 	if len(plain) > 0 {
 		l.received(id, plain, stamp)
 	}
-	if c = l.conns.at(id); c.fd < 0 || c.gen != gen {
+	if c = l.conns.At(id); c.fd < 0 || c.gen != gen {
 		return false
 	}
 	if err == nil {
@@ -221,7 +221,7 @@ func (c *conn) unsent() bool { return c.sec != nil && c.sec.Pending() }
 // flushSecure writes the ciphertext of an answer that the socket did not take. It
 // reports whether the answer goes on.
 func (l *loop) flushSecure(id uint32) (goesOn bool) {
-	c := l.conns.at(id)
+	c := l.conns.At(id)
 	switch err := c.sec.Flush(); {
 	case err != nil:
 		l.tallies.at(c.run).CutShort++
