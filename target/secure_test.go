@@ -159,6 +159,8 @@ func TestMutualTLS(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", tt.about, err, tt.want)
 		}
 	}
+	// The alert leaves before the loop counts.
+	settle(t, "the count of failures", func() bool { return tg.Ledger().Connections.TLSFailed >= 2 })
 	l := tg.Ledger()
 	if l.Total().Arrived != 1 || l.Connections.Handshakes != 1 || l.Connections.TLSFailed != 2 {
 		t.Errorf("%d arrived, %d handshakes, %d failed; want 1, 1 and 2", l.Total().Arrived, l.Connections.Handshakes, l.Connections.TLSFailed)
