@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"latencylab/engine"
 	"latencylab/service"
 )
 
@@ -67,5 +68,27 @@ func TestHostileCallers(t *testing.T) {
 	}
 	if r := l.Run("good"); r.Arrived != 200 || r.Answered[200] != 200 {
 		t.Errorf("the well-behaved caller: %+v", r)
+	}
+}
+
+// TestTenThousandIdle: ten thousand connections that say nothing, or as many as
+// files may be open, take nothing from a caller.
+func TestTenThousandIdle(t *testing.T) {
+	limit, err := engine.FileLimit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := min(10_000, limit/2-200) // both ends are this process's
+	tg := begin(t, Config{Service: &service.Spec{Queue: -1}})
+	for range n {
+		dial(t, tg.Replicas()[0])
+	}
+	c := dial(t, tg.Replicas()[0])
+	c.send(plainGet)
+	if resp, _ := c.answer("GET"); resp.StatusCode != 200 {
+		t.Errorf("%d beside %d idle connections, want 200", resp.StatusCode, n)
+	}
+	if open := tg.Ledger().Connections.Open; open != uint64(n)+1 {
+		t.Errorf("%d open, want %d", open, n+1)
 	}
 }

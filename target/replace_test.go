@@ -192,3 +192,31 @@ func TestReplaceUnderLoad(t *testing.T) {
 		t.Errorf("arrived %d, answered %d, want %d; generation %d, want 21", r.Arrived, r.Answered[200], all, l.Generation)
 	}
 }
+
+// FuzzPatch: keys that are put in place are a service or one line of error, and what
+// they make of a service reads the same when it is written.
+func FuzzPatch(f *testing.F) {
+	const file = "replicas: 2\nslots: 2\nqueue: 10\nstatus: {503: 10%}\ntime: 5ms\n"
+	for _, keys := range []string{"slots: 3", "queue: null\nslots: null", "status: null", "a: [", "{slots: 1}", "'slots': 1", "# slots: 8\ntime: 1ms", "slots:\n  4", "replicas: 9", ""} {
+		f.Add(keys)
+	}
+	f.Fuzz(func(t *testing.T, keys string) {
+		text, err := patched([]byte(file), []byte(keys))
+		if err == nil {
+			var spec *service.Spec
+			if spec, err = workloads.ParseServiceText("service", text); err == nil {
+				yaml, err := workloads.MarshalService(spec)
+				if err != nil {
+					t.Fatalf("%q: %v", keys, err)
+				}
+				if _, err := workloads.ParseServiceText("service", yaml); err != nil {
+					t.Fatalf("%q became %q: %v", keys, yaml, err)
+				}
+				return
+			}
+		}
+		if err = ofRest(err, 1); err.Error() == "" || strings.ContainsAny(err.Error(), "\n\r") {
+			t.Fatalf("%q: error %q", keys, err)
+		}
+	})
+}
