@@ -69,10 +69,15 @@ func plainP95(o *Options, rho float64) (float64, error) {
 
 // qSpec parses a spec in which %s stands for a delay in u.
 func qSpec(spec string, delay float64) (workloads.NamedPolicy, error) {
-	if strings.Contains(spec, "%s") {
-		spec = fmt.Sprintf(spec, units.FormatDuration(qSpan(delay).Round(time.Microsecond)))
+	return workloads.ParsePolicy(qSpecIn(qUnit, spec, delay))
+}
+
+// qSpecIn is the spec with the delay, 1 u being unit.
+func qSpecIn(unit time.Duration, spec string, delay float64) string {
+	if !strings.Contains(spec, "%s") {
+		return spec
 	}
-	return workloads.ParsePolicy(spec)
+	return fmt.Sprintf(spec, units.FormatDuration(time.Duration(delay*float64(unit)).Round(time.Microsecond)))
 }
 
 func hedgeCollapseWorkloads(o Options) ([]*workloads.Workload, error) {

@@ -31,24 +31,23 @@ var qRealRows = []struct {
 	{"hedge p95, budget 10%, server cancel", "hedge=%s,budget=10%%", service.CancelRunning},
 }
 
-// qRealWorkload is a row at a load, with a hedge after so many u.
-func qRealWorkload(o *Options, rho, delay float64, row int) (*workloads.Workload, error) {
-	x := &qRealRows[row]
+// qRealWorkload is a policy at a load, with a hedge after so many u, and a freeze
+// after which the calls go on for a time.
+func qRealWorkload(o *Options, name, spec string, cancel service.Cancel, rho, delay float64, after time.Duration) (*workloads.Workload, error) {
 	w := workloads.New()
-	w.Name, w.Seed, w.WarmupGiven = x.name, o.Seed, true
+	w.Name, w.Seed, w.WarmupGiven = name, o.Seed, true
 	w.Rate = perUnit(rho*qServers/qMean, qRealUnit)
 	if w.Requests = o.Requests; w.Requests == 0 {
-		w.Duration = qRealBefore + qRealFreeze + qRealAfter
+		w.Duration = qRealBefore + qRealFreeze + after
 	}
 	file := fmt.Sprintf("replicas: %d\nslots: 1\ncancel: %s\ntime: exponential(%s)\nslow: {share: 2%%, time: exponential(%s)}\nstall: {at: %s, for: %s}\n",
-		qServers, cancels(x.cancel), qRealUnit, 20*qRealUnit, qRealBefore, qRealFreeze)
+		qServers, cancels(cancel), qRealUnit, 20*qRealUnit, qRealBefore, qRealFreeze)
 	g, err := workloads.ParseGraphText("system Q", []byte(file))
 	if err != nil {
 		return nil, err
 	}
 	w.Service = g.Entry()
-	after := time.Duration(delay * float64(qRealUnit)).Round(time.Microsecond)
-	w.Policies, err = policies(fmt.Sprintf(x.spec, units.FormatDuration(after)))
+	w.Policies, err = policies(qSpecIn(qRealUnit, spec, delay))
 	return w, err
 }
 
@@ -77,7 +76,8 @@ func hedgeCollapseAt(o *Options, rhos []float64, rows int) (*Result, error) {
 			return nil, err
 		}
 		for i := range qRealRows[:rows] {
-			w, err := qRealWorkload(o, rho, delay, i)
+			x := &qRealRows[i]
+			w, err := qRealWorkload(o, x.name, x.spec, x.cancel, rho, delay, qRealAfter)
 			if err != nil {
 				return nil, err
 			}
@@ -89,7 +89,7 @@ func hedgeCollapseAt(o *Options, rhos []float64, rows int) (*Result, error) {
 			if err != nil {
 				return nil, err
 			}
-			name := fmt.Sprintf("rho %g %s", rho, qRealRows[i].name)
+			name := fmt.Sprintf("rho %g %s", rho, x.name)
 			r.add(name, qRealSeen(&run.Policies[0])...)
 			r.refer(name, predicted, qRealSeen(&sim.Policies[0])...)
 		}

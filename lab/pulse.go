@@ -18,6 +18,7 @@ var pulseLab = Lab{
 	About:  "all servers freeze for 100 u: which policies have recovered 2,000 u later",
 	seeds:  pulseSeeds,
 	run:    runPulse,
+	real:   pulseSockets,
 	export: pulseWorkloads,
 }
 

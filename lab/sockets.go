@@ -29,10 +29,15 @@ const (
 // own in this process, and returns the Run beside the target's ledger once
 // nothing is under way there.
 func onSockets(o *Options, w *workloads.Workload) (*results.Run, *target.Ledger, error) {
+	return beheld(o, w, func(*target.Target) (stop func()) { return func() {} })
+}
+
+// beheld is onSockets with something that looks at the target until stop.
+func beheld(o *Options, w *workloads.Workload, look func(*target.Target) (stop func())) (*results.Run, *target.Ledger, error) {
 	if o.interrupted() {
 		return nil, nil, ErrInterrupted
 	}
-	r, l, err := measured(o, w)
+	r, l, err := measured(o, w, look)
 	if err != nil && !o.interrupted() {
 		return nil, nil, fmt.Errorf("workload %s: %w", w.Name, err)
 	}
@@ -42,7 +47,7 @@ func onSockets(o *Options, w *workloads.Workload) (*results.Run, *target.Ledger,
 	return r, l, nil
 }
 
-func measured(o *Options, w *workloads.Workload) (*results.Run, *target.Ledger, error) {
+func measured(o *Options, w *workloads.Workload, look func(*target.Target) (stop func())) (*results.Run, *target.Ledger, error) {
 	p, err := trial.NewPlan(w, trial.Choices{BlocksOnly: true})
 	if err != nil {
 		return nil, nil, err
@@ -60,7 +65,9 @@ func measured(o *Options, w *workloads.Workload) (*results.Run, *target.Ledger, 
 	if err := s.Check(p); err != nil {
 		return nil, nil, err
 	}
+	stop := look(t)
 	r, err := trial.Real(context.Background(), p, s)
+	stop()
 	if err != nil {
 		return nil, nil, err
 	}

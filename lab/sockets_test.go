@@ -176,6 +176,27 @@ func TestHedgeCollapseOnSockets(t *testing.T) {
 	}
 }
 
+// TestPulseOnSockets: hedges that nothing bounds keep the servers busy long after a
+// freeze; those that the servers stop do not.
+func TestPulseOnSockets(t *testing.T) {
+	if raced {
+		t.Skip("under the race detector a core is too slow for 10,000 attempts a second")
+	}
+	r, err := pulseSocketsAt(&Options{Seed: 1, Real: true}, []float64{0.7}, []int{1, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := r.value("rho 0.7 hedge p95, no cancel", "work_u"), r.value("rho 0.7 hedge p95, server cancel", "work_u")
+	if !a.Present || !b.Present || a.Value < 2*b.Value {
+		t.Errorf("unfinished work of %s u without cancel, %s with it", a.text(), b.text())
+	}
+	for _, ref := range r.Reference {
+		if ref.Source == predicted && ref.Values[0].Value != map[bool]float64{true: 1}[ref.Row == "rho 0.7 hedge p95, no cancel"] {
+			t.Errorf("%s: predicted %s", ref.Row, ref.Values[0].text())
+		}
+	}
+}
+
 // TestPoolExhaustionOnSockets: a timeout gives the connections back.
 func TestPoolExhaustionOnSockets(t *testing.T) {
 	r := realRun(t, "pool-exhaustion", 0)
