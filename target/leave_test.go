@@ -132,7 +132,9 @@ func TestSlowPeers(t *testing.T) {
 			tg := begin(t, Config{Service: &service.Spec{Queue: -1}, Idle: 20 * time.Millisecond})
 			c := dial(t, tg.Replicas()[0])
 			c.send(row.send)
-			c.closed()
+			if said := c.lost(); said != "" {
+				t.Errorf("read %q, want nothing", said)
+			}
 			if n := tg.Ledger().Connections.TimedOut; n != 1 {
 				t.Errorf("%d timed out, want 1", n)
 			}

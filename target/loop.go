@@ -98,7 +98,7 @@ type loop struct {
 	now      clock.Time // when the last wait ended
 	asked    clock.Time // when it had begun
 	before   clock.Time // when the one before it had begun: nothing unread is older
-	lastDue  clock.Time // when the last answer that the loop came to was due
+	early    early      // how long before an answer is due it polls
 	patience time.Duration
 	maxConns int64
 	starved  bool       // an accept has failed: ask again without an event
@@ -122,8 +122,8 @@ func newLoop(t *Target, cfg *Config) (*loop, error) {
 	l := &loop{
 		target: t, poll: p, events: engine.NewEvents(512), rx: engine.NewReceiver(readSize),
 		patience: cfg.Idle, maxConns: int64(cfg.MaxConnections),
-		shutTo: clock.Never,
-		mail:   make(chan func(), 1), done: make(chan struct{}),
+		shutTo: clock.Never, early: early{late: firstLead, told: cfg.Spin},
+		mail: make(chan func(), 1), done: make(chan struct{}),
 	}
 	if t.tls != nil {
 		l.shakes, l.plain = engine.NewHandshakes(p), make([]byte, engine.PlainSize(readSize))
@@ -172,8 +172,13 @@ func (l *loop) run() {
 // long, mail.
 func (l *loop) turn() {
 	l.before, l.asked = l.asked, clock.Now()
-	n, err := l.poll.Wait(l.events, l.wait(l.asked))
+	l.early.turned(l.asked.Sub(l.before))
+	d := l.wait(l.asked)
+	n, err := l.poll.Wait(l.events, d)
 	l.now = clock.Now()
+	if n == 0 && d > 0 {
+		l.early.waited(d, l.now.Sub(l.asked))
+	}
 	if err != nil {
 		l.tallies.fault = fmt.Errorf("wait for sockets: %w", err)
 		l.stopped = true
@@ -233,6 +238,7 @@ func (l *loop) turn() {
 
 // wait is how long the poller may wait at now.
 func (l *loop) wait(now clock.Time) time.Duration {
+	l.early.polls = false
 	if len(l.ready) > 0 {
 		return 0
 	}
@@ -244,20 +250,11 @@ func (l *loop) wait(now clock.Time) time.Duration {
 		return -1
 	}
 	d := next.Sub(now)
-	if next == l.due.Next() {
-		d -= l.spin(next)
+	if d > 0 && next == l.due.Next() {
+		d -= l.early.lead()
+		l.early.polls = d <= 0
 	}
 	return max(d, 0)
-}
-
-// longestSpin is about how much later than asked a thread wakes on a machine that
-// idles.
-const longestSpin = 100 * time.Microsecond
-
-// spin is how long before an answer is due the loop polls instead of sleeping: at
-// most a tenth of the time since the one before it was.
-func (l *loop) spin(due clock.Time) time.Duration {
-	return min(max(due.Sub(l.lastDue), 0)/10, longestSpin)
 }
 
 // goOn takes up the connections that the last turn has left for this one.
@@ -323,7 +320,6 @@ func (l *loop) expireDue(until clock.Time) {
 			return
 		}
 		rec := *l.records.At(id)
-		l.lastDue = rec.due
 		if rec.request != none && l.finishes(id) {
 			continue
 		}

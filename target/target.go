@@ -64,6 +64,11 @@ type Config struct {
 	// TLS, if not nil, has replicas and baseline speak TLS 1.2 or 1.3. nil means
 	// the zero TLS where Service says TLS, else plain HTTP.
 	TLS *TLS
+	// Spin is how long before an answer is due its loop polls instead of sleeping,
+	// which takes a processor of its own where answers are due often. 0 means as
+	// long as the loop's waits have lately ended late, within a tenth of all time;
+	// below 0 not at all.
+	Spin time.Duration
 	// Idle is how long a connection may owe bytes before it is closed. 0 means
 	// DefaultIdle. One that is kept alive between requests has ten times as long.
 	Idle time.Duration

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"latencylab/engine"
 	"latencylab/results"
 	"latencylab/target"
 	"latencylab/trial"
@@ -96,24 +97,10 @@ func (m *runFlags) register(fs *pflag.FlagSet) {
 	m.callHeaders = "auto"
 	scalar(fs, &m.callHeaders, "call-headers", "", "WHEN", oneOf("auto", "on", "off"))
 	m.spin = -1
-	scalar(fs, &m.spin, "spin", "", "D", spin)
+	scalar(fs, &m.spin, "spin", "", "D", engine.ParseSpin)
 	fs.BoolVar(&m.progress, "progress", false, "")
 	m.tls.register(fs)
 	m.guards.register(fs)
-}
-
-// maxSpin is the longest time worth polling: one tick of a 100 Hz kernel, the
-// latest that an idle machine wakes a sleeper. Longer only burns the processor
-// that the server may need.
-const maxSpin = 10 * time.Millisecond
-
-// spin reads how long to poll before a call is due.
-func spin(s string) (time.Duration, error) {
-	d, err := units.ParseDuration(s)
-	if err == nil && d > maxSpin {
-		err = fmt.Errorf("%q, want at most %s: no machine wakes later than that without load", s, units.FormatDuration(maxSpin))
-	}
-	return d, err
 }
 
 func (m *runFlags) apply(w *workloads.Workload) error {

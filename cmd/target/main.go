@@ -63,11 +63,11 @@ override it. A file may hold several services that call each other.
       --ledger-out FILE     the ledger at the end
       --admin-port N        port of ledger and admin on 127.0.0.1; default a free one
   -t, --threads N           event loops that the replicas share; default 1
-      --vip WORD            one address that deals connections to the replicas:
-                            round-robin, random, least
+      --vip WORD            one address for all replicas: round-robin, random, least
       --vip-port N          its port; default a free one
       --max-connections N   open at once; default the file limit less some
       --idle T              a peer may owe bytes for so long; default 60s
+      --spin D              poll this long before an answer is due, up to 10ms
       --upstream HOST:PORT  forward to a real HTTP service what would be answered
                             200; also --upstream-connections N (256),
                             --upstream-timeout T (30s), --upstream-body SIZE (8MiB)

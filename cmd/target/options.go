@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"latencylab/engine"
 	"latencylab/service"
 	"latencylab/target"
 	"latencylab/units"
@@ -63,6 +64,12 @@ func newOptions() *options {
 	f.Func("idle", "", func(text string) (err error) {
 		if o.cfg.Idle, err = units.ParseDuration(text); err == nil && o.cfg.Idle == 0 {
 			err = errors.New("want above 0")
+		}
+		return err
+	})
+	f.Func("spin", "", func(text string) (err error) {
+		if o.cfg.Spin, err = engine.ParseSpin(text); err == nil && o.cfg.Spin == 0 {
+			o.cfg.Spin = -1
 		}
 		return err
 	})

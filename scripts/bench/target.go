@@ -207,39 +207,53 @@ func (b *bench) delay() error {
 	if err := os.WriteFile(trace, []byte("3ms\n90ms\n7ms\n25ms\n"), 0o644); err != nil {
 		return err
 	}
-	b.printf("command: target --time DIST -t 1; %s\n", b.tools.loadgen("loadgen", "URL", d, "-r", "RATE"))
+	b.printf("command: target --time DIST -t 1 [--spin 10ms]; %s\n", b.tools.loadgen("loadgen", "URL", d, "-r", "RATE"))
 	for _, rate := range []string{"100/s", "1000/s"} {
 		for _, dist := range []string{"20ms", "uniform(20ms,60ms)", "exponential(10ms)", "lognormal(40ms,0.5)", "sequence(@" + trace + ")"} {
-			s, err := b.tools.startTarget("--time", dist)
-			if err != nil {
-				return err
+			for _, spin := range [][]string{nil, {"--spin", "10ms"}} {
+				what := strings.Replace(dist, trace, "FILE", 1)
+				if spin != nil {
+					what += ", " + strings.Join(spin, " ")
+				}
+				e, err := b.delayErrorOf(rate, d, append([]string{"--time", dist}, spin...)...)
+				if err != nil {
+					return err
+				}
+				us := func(ns int64) float64 { return float64(ns) / 1e3 }
+				b.printf("%-7s %-33s %6d answers, later than due by p50 %5.1f, p90 %5.1f, p99 %6.1f, p99.9 %6.1f, max %7.1f µs\n",
+					rate, what, e.Count, us(e.P50), us(e.P90), us(e.P99), us(e.P999), us(e.Max))
+				b.hold(e.P99 <= 300_000, "delay error p99 at %s of %s: %.1f µs, at most 300", rate, what, us(e.P99))
 			}
-			_, err = run(b.tools.loadgen("loadgen", s.url, d, "-r", rate), d+slack)
-			var l struct {
-				DelayError struct {
-					Count uint64 `json:"count"`
-					P50   int64  `json:"p50_ns"`
-					P90   int64  `json:"p90_ns"`
-					P99   int64  `json:"p99_ns"`
-					P999  int64  `json:"p999_ns"`
-					Max   int64  `json:"max_ns"`
-				} `json:"delay_error"`
-			}
-			if err == nil {
-				err = s.page("/ledger", &l)
-			}
-			s.stop()
-			if err != nil {
-				return err
-			}
-			us := func(ns int64) float64 { return float64(ns) / 1e3 }
-			e, what := &l.DelayError, strings.Replace(dist, trace, "FILE", 1)
-			b.printf("%-7s %-22s %6d answers, later than due by p50 %5.1f, p90 %5.1f, p99 %6.1f, p99.9 %6.1f, max %7.1f µs\n",
-				rate, what, e.Count, us(e.P50), us(e.P90), us(e.P99), us(e.P999), us(e.Max))
-			b.hold(e.P99 <= 300_000, "delay error p99 at %s of %s: %.1f µs, at most 300", rate, what, us(e.P99))
 		}
 	}
 	return nil
+}
+
+// delayError is how much later than due a target has answered.
+type delayError struct {
+	Count uint64 `json:"count"`
+	P50   int64  `json:"p50_ns"`
+	P90   int64  `json:"p90_ns"`
+	P99   int64  `json:"p99_ns"`
+	P999  int64  `json:"p999_ns"`
+	Max   int64  `json:"max_ns"`
+}
+
+// delayErrorOf runs a target with args under load for d.
+func (b *bench) delayErrorOf(rate string, d time.Duration, args ...string) (delayError, error) {
+	var l struct {
+		DelayError delayError `json:"delay_error"`
+	}
+	s, err := b.tools.startTarget(args...)
+	if err != nil {
+		return l.DelayError, err
+	}
+	defer s.stop()
+	if _, err := run(b.tools.loadgen("loadgen", s.url, d, "-r", rate), d+slack); err != nil {
+		return l.DelayError, err
+	}
+	err = s.page("/ledger", &l)
+	return l.DelayError, err
 }
 
 // delayed measures what a target needs for calls that are delayed at once.
